@@ -1,0 +1,81 @@
+//! `spillway load …`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use contract::env::keys;
+use process::Error;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+use store::Pool;
+use store::seal::Sealer;
+use store::snaptrade::{NewUser, load};
+use uuid::Uuid;
+
+use crate::show;
+
+#[derive(Subcommand)]
+pub(crate) enum Action {
+    /// SnapTrade users with their secrets and accounts:
+    /// {"users":[{"user_id":"…","user_secret":"…","accounts":["UUID",…]}]}
+    Snaptrade {
+        /// The JSON file; `-` reads standard input, so that secrets need no file.
+        file: PathBuf,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Roster {
+    users: Vec<User>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct User {
+    user_id: String,
+    user_secret: String,
+    accounts: Vec<Uuid>,
+}
+
+pub(crate) async fn run(action: &Action, as_json: bool) -> Result<(), Error> {
+    let Action::Snaptrade { file } = action;
+    let (_, (options, key), _) = process::load(|env| {
+        let options = store::Options::read(env, &keys::OPERATOR_DATABASE_URL);
+        let key = env.secret_key(&keys::DATA_KEY);
+        Ok((options?, key?))
+    })?;
+    let users = read(file)?;
+    let (n, accounts) = (users.len(), users.iter().map(|user| user.accounts.len()).sum::<usize>());
+    let pool =
+        Pool::prepare(&options, "cli", 1).map_err(|error| Error::failed("preparing a connection", error))?;
+    let added = load(&pool, &Sealer::new(&key), &users)
+        .await
+        .map_err(|error| Error::failed(format!("loading {}", file.display()), error))?;
+    if as_json {
+        show::json(&json!({ "users": n, "accounts": accounts, "accounts_added": added }));
+    } else {
+        show::line(&format!("{n} users with {accounts} accounts, {added} of them new"));
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<NewUser>, Error> {
+    let failed = |error: std::io::Error| Error::failed(format!("reading {}", file.display()), error);
+    let text = match file.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()).map_err(failed)?,
+        _ => std::fs::read_to_string(file).map_err(failed)?,
+    };
+    let roster: Roster = serde_json::from_str(&text).map_err(|error| {
+        // serde's message may quote a secret; place and kind of the mistake do not.
+        let place = format!("line {}, column {}: {:?} error", error.line(), error.column(), error.classify());
+        Error::failed(format!("reading {}", file.display()), place)
+    })?;
+    let user = |user: User| NewUser {
+        user_id: user.user_id,
+        user_secret: SecretString::from(user.user_secret),
+        accounts: user.accounts,
+    };
+    Ok(roster.users.into_iter().map(user).collect())
+}

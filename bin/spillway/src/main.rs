@@ -1,0 +1,64 @@
+//! The operators' command line. It says what the ledger says, and whose word that is.
+
+mod commands;
+mod dead_letters;
+mod load;
+mod migrate;
+mod queues;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use process::Error;
+use store::Pool;
+
+/// Looks after queues, commands and dead letters. Settings come from the environment: see .env.example.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Args {
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Bring the database to this version's schema; safe to repeat, and at the same time elsewhere.
+    Migrate,
+    /// Show how full each queue is.
+    Queues,
+    /// Look at commands.
+    #[command(subcommand)]
+    Commands(commands::Action),
+    /// Look at commands that were given up.
+    #[command(subcommand)]
+    DeadLetters(dead_letters::Action),
+    /// Load reference data from files; safe to repeat.
+    #[command(subcommand)]
+    Load(load::Action),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    process::report(run(&Args::parse()).await)
+}
+
+async fn run(args: &Args) -> Result<(), Error> {
+    match &args.action {
+        Action::Migrate => migrate::run(args.json).await,
+        Action::Queues => queues::run(args.json).await,
+        Action::Commands(action) => commands::run(action, args.json).await,
+        Action::DeadLetters(action) => dead_letters::run(action, args.json).await,
+        Action::Load(action) => load::run(action, args.json).await,
+    }
+}
+
+/// Connections with the operators' login.
+fn database() -> Result<Pool, Error> {
+    let (_, options, _) =
+        process::load(|env| store::Options::read(env, &contract::env::keys::OPERATOR_DATABASE_URL))?;
+    Pool::prepare(&options, "cli", 2).map_err(|error| Error::failed("preparing a connection", error))
+}

@@ -1,0 +1,125 @@
+//! Every way in which the door says no. This alone knows status, stable code, `Retry-After` and sentence.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::context;
+
+/// A refusal, as `application/problem+json` (RFC 9457).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The sender or caller proved nothing.
+    Unauthenticated,
+    /// No such thing, or not this caller's.
+    NotFound,
+    /// The route is there, the method is not.
+    MethodNotAllowed,
+    /// The body did not arrive in time.
+    BodyTimeout,
+    /// The body did not arrive whole.
+    BodyIncomplete,
+    /// The body is larger than the route takes.
+    BodyTooLarge,
+    /// The body is encoded in a way that could hide its size.
+    EncodingNotSupported,
+    /// Too much in work at the moment.
+    Busy,
+    /// The database did not answer; nothing was taken in.
+    Unavailable,
+    /// A mistake of ours.
+    Internal,
+}
+
+impl Problem {
+    /// Status, stable code, sentence.
+    const fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Unauthenticated => {
+                (StatusCode::UNAUTHORIZED, "unauthenticated", "The request does not prove who sent it.")
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "not_found", "There is nothing at this address."),
+            Self::MethodNotAllowed => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "The address does not take this method.",
+            ),
+            Self::BodyTimeout => {
+                (StatusCode::REQUEST_TIMEOUT, "body_timeout", "The body did not arrive in time.")
+            }
+            Self::BodyIncomplete => {
+                (StatusCode::BAD_REQUEST, "body_incomplete", "The body did not arrive whole.")
+            }
+            Self::BodyTooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                "The body is larger than this address takes.",
+            ),
+            Self::EncodingNotSupported => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "encoding_not_supported",
+                "Send the body without a Content-Encoding.",
+            ),
+            Self::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "Too many requests are in work; nothing was taken in. Try again after Retry-After.",
+            ),
+            Self::Unavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "The request could not be stored; nothing was promised. Try again after Retry-After.",
+            ),
+            Self::Internal => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "internal",
+                "Something is wrong on this side; nothing was promised. Try again after Retry-After.",
+            ),
+        }
+    }
+
+    /// Whole seconds, where trying again helps.
+    const fn retry_after(self) -> Option<u32> {
+        match self {
+            Self::Busy => Some(1),
+            Self::Unavailable => Some(5),
+            Self::Internal => Some(30),
+            _ => None,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, code, detail) = self.parts();
+        let body = json!({
+            "type": format!("urn:spillway:problem:{code}"),
+            "title": status.canonical_reason(),
+            "status": status.as_u16(),
+            "code": code,
+            "detail": detail,
+            "correlation_id": context::current_correlation_id(),
+        });
+        let mut response = (status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_ours_is_never_the_callers_and_says_when_to_come_back() {
+        for problem in [Problem::Busy, Problem::Unavailable, Problem::Internal] {
+            let response = problem.into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(response.headers()[header::RETRY_AFTER].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+        }
+    }
+}

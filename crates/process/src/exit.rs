@@ -1,0 +1,94 @@
+//! Why a process ended, as an exit code that a script can tell apart.
+
+use std::error::Error as StdError;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// `EX_USAGE` of sysexits: a setting is unset or wrong, and starting again won't help.
+const CONFIGURATION: u8 = 64;
+/// `EX_UNAVAILABLE`: a required dependency did not answer within the start budget.
+const UNAVAILABLE: u8 = 69;
+
+/// Why a process ended other than by a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Exit 64.
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    /// Exit 69.
+    #[error("{dependency} is required and did not answer within the start budget")]
+    Missing {
+        /// Its name.
+        dependency: &'static str,
+        /// What it answered last.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// Exit 1.
+    #[error("{doing}")]
+    Failed {
+        /// What was being done.
+        doing: String,
+        /// What went wrong.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// A failure of something that is neither a setting nor a dependency.
+    pub fn failed(doing: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Failed { doing: doing.into(), source: source.into() }
+    }
+
+    const fn code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => CONFIGURATION,
+            Self::Missing { .. } => UNAVAILABLE,
+            Self::Failed { .. } => 1,
+        }
+    }
+}
+
+/// Tells people on standard error what went wrong, cause by cause, and the caller by the exit code.
+#[expect(clippy::print_stderr, reason = "the log may not have started yet")]
+pub fn report(outcome: Result<(), Error>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", chain(&error));
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// The error and its causes, each once.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let sentence = next.to_string();
+        if !text.ends_with(&sentence) {
+            let _ = write!(text, ": {sentence}");
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn causes_follow_one_another_and_none_is_repeated() {
+        let inner = io::Error::other("connection refused");
+        let error = Error::Missing { dependency: "Postgres", source: Box::new(inner) };
+
+        assert_eq!(
+            chain(&error),
+            "Postgres is required and did not answer within the start budget: connection refused"
+        );
+        assert_eq!(error.code(), 69);
+    }
+}

@@ -1,0 +1,113 @@
+//! The one trait a workload implements, and the lease that it runs under.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use contract::{Job, Verdict};
+use store::Effect;
+use store::queue::Fence;
+use telemetry::Trace;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// A call that may take this much longer than its timeout still ends within the lease.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The work of one queue.
+pub trait Handler: Send + Sync + 'static {
+    /// The payload of its messages.
+    type Job: Job;
+
+    /// Does the work once.
+    ///
+    /// Delivery is at least once, so running it twice on the same job must leave the world as running it once
+    /// does. The runtime drops the future when the lease is lost: keep nothing in local state that the next
+    /// worker would need.
+    ///
+    /// There is no `Result` here on purpose. Only the handler knows whether an error is worth a retry, so it has
+    /// to say so in the [`Verdict`].
+    fn handle(&self, job: &Self::Job, lease: &Lease) -> impl Future<Output = Verdict<Effect>> + Send;
+}
+
+/// The right to work on one message for a while. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Lease(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    fence: Fence,
+    command: Uuid,
+    attempt: u32,
+    trace: Trace,
+    held_until: Mutex<Instant>,
+    lost: CancellationToken,
+    request_ids: Mutex<Vec<String>>,
+}
+
+impl Lease {
+    pub(crate) fn new(fence: Fence, command: Uuid, attempt: u32, trace: Trace, held_until: Instant) -> Self {
+        Self(Arc::new(Inner {
+            fence,
+            command,
+            attempt,
+            trace,
+            held_until: Mutex::new(held_until),
+            lost: CancellationToken::new(),
+            request_ids: Mutex::default(),
+        }))
+    }
+
+    /// What every write of this run carries.
+    pub fn fence(&self) -> Fence {
+        self.0.fence
+    }
+
+    /// The command.
+    pub fn command(&self) -> Uuid {
+        self.0.command
+    }
+
+    /// 1 for the first run that counts.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// Where this run stands in its command's trace.
+    pub fn trace(&self) -> &Trace {
+        &self.0.trace
+    }
+
+    /// Whether an outside call that may take `timeout` would end while the lease is surely ours. A call that
+    /// starts later could still be under way when the next worker begins.
+    pub fn has_time_for(&self, timeout: Duration) -> bool {
+        !self.0.lost.is_cancelled() && Instant::now() + timeout + MARGIN <= self.held_until()
+    }
+
+    /// Notes the provider's id of a request, so that the command shows it.
+    pub fn note_request(&self, id: Option<String>) {
+        if let Some(id) = id {
+            self.0.request_ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        }
+    }
+
+    pub(crate) fn request_ids(&self) -> Vec<String> {
+        self.0.request_ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn held_until(&self) -> Instant {
+        *self.0.held_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn extend(&self, until: Instant) {
+        *self.0.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    pub(crate) fn lose(&self) {
+        self.0.lost.cancel();
+    }
+
+    pub(crate) fn lost(&self) -> &CancellationToken {
+        &self.0.lost
+    }
+}

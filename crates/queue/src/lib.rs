@@ -1,0 +1,37 @@
+//! The worker runtime: claim → heartbeat → handle → settle, and a stop that loses nothing.
+//!
+//! A workload implements [`Handler`] and nothing else. Delivery is at least once; the effect of a run is
+//! committed exactly once, because every write of a run carries the lease `(msg_id, read_ct)`.
+
+mod handler;
+mod heart;
+mod message;
+mod options;
+mod run;
+mod runner;
+mod settle;
+
+pub use handler::{Handler, Lease};
+pub use options::Options;
+pub use runner::Runner;
+
+/// The runtime could not start. Once it runs, errors are counted, logged and tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The connection for heartbeats can't be prepared.
+    #[error("preparing the heartbeat of `{queue}`")]
+    Heart {
+        /// The queue's name.
+        queue: &'static str,
+        /// What went wrong.
+        source: store::Error,
+    },
+    /// The system refuses another thread.
+    #[error("starting the heartbeat thread of `{queue}`")]
+    Thread {
+        /// The queue's name.
+        queue: &'static str,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+}

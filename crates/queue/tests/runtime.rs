@@ -1,0 +1,470 @@
+//! The runtime on a real queue: how runs end, what a stop does, and what a lost lease means.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use contract::snaptrade::{AccountSync, WorkType};
+use contract::{Actor, Blocked, Cause, DeadReason, Job, NewCommand, RetryClass, Verdict, Workload};
+use probes::Health;
+use queue::{Handler, Lease, Options, Runner};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::inbox::{Delivery, Fate, accept};
+use store::{Effect, Pool};
+use telemetry::Metrics;
+use testkit::{Database, eventually};
+use tokio::sync::{Barrier, Notify};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
+const QUEUE: &str = WORKLOAD.queue().name;
+const BUDGET: Duration = Duration::from_secs(20);
+
+/// What the handler under test does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Act {
+    Succeed,
+    Fail,
+    NotYet,
+    GiveUp,
+    Panic,
+    /// Meets the test at the barrier, then waits to be told to go on.
+    Meet,
+    /// Burns CPU on the runtime's own thread.
+    Spin {
+        ms: u64,
+    },
+    /// Never ends.
+    Hang,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Work {
+    act: Act,
+}
+
+impl Job for Work {
+    const WORKLOAD: Workload = WORKLOAD;
+    const KIND: &'static str = "test-work";
+    const VERSION: u32 = 2;
+}
+
+#[derive(Default)]
+struct Counts {
+    started: AtomicU32,
+    finished: AtomicU32,
+}
+
+struct Obedient {
+    counts: Arc<Counts>,
+    meet: Arc<Barrier>,
+    go_on: Arc<Notify>,
+}
+
+impl Handler for Obedient {
+    type Job = Work;
+
+    async fn handle(&self, job: &Work, lease: &Lease) -> Verdict<Effect> {
+        self.counts.started.fetch_add(1, Ordering::SeqCst);
+        let cause = || Cause::new(RetryClass::Transient, "test", "as told");
+        let verdict = match job.act {
+            Act::Succeed => Verdict::Done(Effect::None),
+            Act::Fail => Verdict::Retry(cause()),
+            Act::NotYet => Verdict::NotYet {
+                why: Blocked::NotReady,
+                after: Some(Duration::from_secs(60)),
+                cause: cause(),
+            },
+            Act::GiveUp => Verdict::Dead(DeadReason::ProviderRejected, cause()),
+            Act::Panic => panic!("as told"),
+            Act::Meet => {
+                self.meet.wait().await;
+                self.go_on.notified().await;
+                assert!(lease.attempt() >= 1);
+                Verdict::Done(Effect::None)
+            }
+            Act::Spin { ms } => {
+                let until = std::time::Instant::now() + Duration::from_millis(ms);
+                while std::time::Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+                Verdict::Done(Effect::None)
+            }
+            Act::Hang => std::future::pending().await,
+        };
+        self.counts.finished.fetch_add(1, Ordering::SeqCst);
+        verdict
+    }
+}
+
+/// One queue with a runner on it.
+struct Bench {
+    database: Database,
+    pool: Pool,
+    counts: Arc<Counts>,
+    meet: Arc<Barrier>,
+    go_on: Arc<Notify>,
+    metrics: Arc<Metrics>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let database = Database::fresh().await;
+        Self {
+            pool: database.pool(8),
+            database,
+            counts: Arc::default(),
+            meet: Arc::new(Barrier::new(2)),
+            go_on: Arc::default(),
+            metrics: Arc::new(Metrics::new("test", "0")),
+        }
+    }
+
+    async fn send(&self, act: Act) -> Uuid {
+        self.send_as(Work::KIND, Work::VERSION, json!({ "act": act })).await
+    }
+
+    async fn send_as(&self, kind: &'static str, version: u32, payload: serde_json::Value) -> Uuid {
+        let id = Uuid::now_v7();
+        let command = NewCommand {
+            id,
+            workload: WORKLOAD,
+            kind,
+            version,
+            idempotency_key: id.to_string(),
+            payload,
+            actor: Actor::provider("test"),
+            class: WORKLOAD.spec().class,
+            not_before: None,
+            snapshots: Vec::new(),
+            expected_revision: None,
+            traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned(),
+            tracestate: String::new(),
+            correlation_id: "c".to_owned(),
+        };
+        let delivery = Delivery {
+            id,
+            source: "test",
+            tenant: String::new(),
+            identity: id.to_string(),
+            event_type: None,
+            body: bytes::Bytes::new(),
+            sha256: [0; 32],
+            is_clean_json: false,
+            fate: Fate::Start(Box::new(command)),
+            traceparent: String::new(),
+            correlation_id: String::new(),
+        };
+        accept(&self.pool, &[delivery]).await.unwrap();
+        id
+    }
+
+    fn run(&self, change: impl FnOnce(&mut Options)) -> (JoinHandle<()>, CancellationToken) {
+        let mut options = Options::of(WORKLOAD);
+        options.poll = Duration::from_millis(20);
+        options.concurrency = 4;
+        change(&mut options);
+        let handler =
+            Obedient { counts: self.counts.clone(), meet: self.meet.clone(), go_on: self.go_on.clone() };
+        let beats = self.database.options(1);
+        let runner =
+            Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), Health::new());
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        (tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)
+    }
+
+    async fn status(&self, command: Uuid) -> String {
+        store::command::get(&self.pool, command).await.unwrap().unwrap().status
+    }
+
+    async fn becomes(&self, command: Uuid, status: &str) {
+        eventually(&format!("{command} becomes {status}"), BUDGET, async || {
+            (self.status(command).await == status).then_some(())
+        })
+        .await;
+    }
+
+    async fn dead_reason(&self, command: Uuid) -> String {
+        self.becomes(command, "dead_lettered").await;
+        self.database
+            .texts(&format!("select reason from spillway.dead_letter where command_id = '{command}'"))
+            .await
+            .remove(0)
+    }
+
+    /// Makes a delayed message due.
+    async fn hurry(&self) {
+        self.database.execute(&format!("update pgmq.q_{QUEUE} set vt = now()")).await;
+    }
+
+    fn runs(&self, outcome: &str) -> u64 {
+        self.metrics.runs.with_label_values(&[QUEUE, outcome]).get()
+    }
+}
+
+async fn ended(runner: (JoinHandle<()>, CancellationToken)) {
+    runner.1.cancel();
+    tokio::time::timeout(BUDGET, runner.0).await.expect("the runner stops").unwrap();
+}
+
+#[tokio::test]
+async fn a_short_run_goes_from_queued_to_done_in_one_write() {
+    let bench = Bench::new().await;
+    bench
+        .database
+        .execute(
+            "create table seen (status text); create function note() returns trigger language plpgsql as
+         $$ begin insert into seen values (new.status); return new; end $$;
+         create trigger note after update on spillway.command for each row execute function note()",
+        )
+        .await;
+    let command = bench.send(Act::Succeed).await;
+    let runner = bench.run(|_| ());
+    bench.becomes(command, "succeeded").await;
+    ended(runner).await;
+
+    assert_eq!(bench.database.texts("select status from seen").await, ["succeeded"]);
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 1);
+    assert_eq!(bench.runs("succeeded"), 1);
+}
+
+#[tokio::test]
+async fn a_failing_command_is_tried_as_often_as_its_workload_allows() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Fail).await;
+    let runner = bench.run(|_| ());
+    for attempt in 1..WORKLOAD.spec().max_attempts {
+        eventually("the next attempt fails", BUDGET, async || {
+            let ledger = store::command::get(&bench.pool, command).await.unwrap().unwrap();
+            (ledger.attempts.unsigned_abs() >= attempt && ledger.status == "retrying").then_some(())
+        })
+        .await;
+        bench.hurry().await;
+    }
+
+    assert_eq!(bench.dead_reason(command).await, "attempts_exhausted");
+    ended(runner).await;
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), WORKLOAD.spec().max_attempts);
+    let failures = format!("select count(*) from spillway.attempt_failure where command_id = '{command}'");
+    assert_eq!(bench.database.number(&failures).await, i64::from(WORKLOAD.spec().max_attempts));
+}
+
+#[tokio::test]
+async fn a_panic_is_a_failed_attempt_and_the_worker_lives_on() {
+    let bench = Bench::new().await;
+    let (bad, good) = (bench.send(Act::Panic).await, bench.send(Act::Succeed).await);
+    let runner = bench.run(|_| ());
+    bench.becomes(good, "succeeded").await;
+    bench.becomes(bad, "retrying").await;
+    ended(runner).await;
+
+    let failure = store::command::get(&bench.pool, bad).await.unwrap().unwrap();
+    assert_eq!(failure.failure_code.as_deref(), Some("panic"));
+}
+
+#[tokio::test]
+async fn not_yet_is_shown_as_blocked_and_burns_nothing() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::NotYet).await;
+    let runner = bench.run(|_| ());
+    bench.becomes(command, "blocked").await;
+    ended(runner).await;
+
+    let ledger = store::command::get(&bench.pool, command).await.unwrap().unwrap();
+    assert_eq!((ledger.attempts, ledger.blocked_reason.as_deref()), (0, Some("not_ready")));
+    assert!(ledger.blocked_until.is_some_and(|until| until > chrono::Utc::now()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_worked_on_is_dead_lettered_with_its_reason() {
+    let bench = Bench::new().await;
+    let refused = bench.send(Act::GiveUp).await;
+    let strange = bench.send_as("somebody-elses-work", 1, json!({})).await;
+    let broken = bench.send_as(Work::KIND, 1, json!({ "act": "dance" })).await;
+    bench.database.execute(&format!("select pgmq.send('{QUEUE}', '{{\"command\": \"none\"}}')")).await;
+    let runner = bench.run(|_| ());
+
+    assert_eq!(bench.dead_reason(refused).await, "provider_rejected");
+    assert_eq!(bench.dead_reason(strange).await, "unsupported_kind");
+    assert_eq!(bench.dead_reason(broken).await, "payload_invalid");
+    eventually("the message without a command is buried", BUDGET, async || {
+        let sql = "select count(*) from spillway.dead_letter where reason = 'command_missing'";
+        (bench.database.number(sql).await == 1).then_some(())
+    })
+    .await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn a_newer_message_is_left_for_a_newer_worker() {
+    let bench = Bench::new().await;
+    let newer = bench.send_as(Work::KIND, Work::VERSION + 1, json!({ "act": "succeed" })).await;
+    let runner = bench.run(|_| ());
+    bench.becomes(newer, "blocked").await;
+    ended(runner).await;
+
+    let ledger = store::command::get(&bench.pool, newer).await.unwrap().unwrap();
+    assert_eq!((ledger.attempts, ledger.blocked_reason.as_deref()), (0, Some("newer_version")));
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_older_payload_still_runs() {
+    let bench = Bench::new().await;
+    let older = bench.send_as(Work::KIND, 1, json!({ "act": "succeed" })).await;
+    let runner = bench.run(|_| ());
+    bench.becomes(older, "succeeded").await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn the_message_of_a_closed_command_is_archived_without_a_run() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Succeed).await;
+    bench.database.execute("update spillway.command set status = 'cancelled', finished_at = now()").await;
+    let runner = bench.run(|_| ());
+    eventually("the queue is empty", BUDGET, async || {
+        (bench.database.number(&format!("select count(*) from pgmq.q_{QUEUE}")).await == 0).then_some(())
+    })
+    .await;
+    ended(runner).await;
+
+    assert_eq!(bench.status(command).await, "cancelled");
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn heartbeats_keep_a_run_that_outlives_its_lease_and_show_it_as_running() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Meet).await;
+    let runner = bench.run(|options| options.lease = Duration::from_secs(2));
+    bench.meet.wait().await;
+    bench.becomes(command, "running").await;
+    let first = format!("select extract(epoch from vt)::bigint from pgmq.q_{QUEUE}");
+    let until = bench.database.number(&first).await;
+    eventually("the lease is renewed twice over", BUDGET, async || {
+        (bench.database.number(&first).await >= until + 4).then_some(())
+    })
+    .await;
+    bench.go_on.notify_one();
+    bench.becomes(command, "succeeded").await;
+    ended(runner).await;
+
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_run_that_blocks_the_runtimes_thread_keeps_its_lease() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Spin { ms: 4000 }).await;
+    let runner = bench.run(|options| options.lease = Duration::from_secs(1));
+    bench.becomes(command, "succeeded").await;
+    ended(runner).await;
+
+    let claims = bench.database.number(&format!("select read_ct::bigint from pgmq.a_{QUEUE}")).await;
+    assert_eq!(claims, 1, "nobody else could claim it");
+}
+
+#[tokio::test]
+async fn a_stolen_lease_ends_the_run_and_its_late_write_changes_nothing() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Meet).await;
+    let runner = bench.run(|options| options.lease = Duration::from_secs(2));
+    bench.meet.wait().await;
+    bench
+        .database
+        .execute(&format!("update pgmq.q_{QUEUE} set read_ct = read_ct + 1, vt = now() + interval '1 h'"))
+        .await;
+    eventually("the run is given up", BUDGET, async || (bench.runs("lost") == 1).then_some(())).await;
+    bench.go_on.notify_one();
+    ended(runner).await;
+
+    assert_eq!(bench.counts.finished.load(Ordering::SeqCst), 0, "the handler was dropped");
+    assert_ne!(bench.status(command).await, "succeeded");
+    assert_eq!(bench.database.number(&format!("select count(*) from pgmq.q_{QUEUE}")).await, 1);
+}
+
+#[tokio::test]
+async fn a_run_that_hangs_is_ended_by_its_deadline() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Hang).await;
+    let runner = bench.run(|options| options.run_deadline = Duration::from_millis(300));
+    bench.becomes(command, "retrying").await;
+    ended(runner).await;
+
+    let ledger = store::command::get(&bench.pool, command).await.unwrap().unwrap();
+    assert_eq!((ledger.failure_code.as_deref(), ledger.attempts), (Some("deadline"), 1));
+}
+
+#[tokio::test]
+async fn a_stop_lets_running_work_finish_and_claims_nothing_more() {
+    let bench = Bench::new().await;
+    let running = bench.send(Act::Meet).await;
+    let (task, stop) = bench.run(|_| ());
+    bench.meet.wait().await;
+    stop.cancel();
+    let waiting = bench.send(Act::Succeed).await;
+    bench.go_on.notify_one();
+    ended((task, stop)).await;
+
+    assert_eq!(bench.status(running).await, "succeeded");
+    assert_eq!(bench.status(waiting).await, "queued");
+}
+
+#[tokio::test]
+async fn work_that_outlasts_the_grace_is_handed_back_untouched() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Hang).await;
+    let runner = bench.run(|options| options.grace = Duration::from_millis(200));
+    eventually("the run has started", BUDGET, async || {
+        (bench.counts.started.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
+    ended(runner).await;
+
+    let ledger = store::command::get(&bench.pool, command).await.unwrap().unwrap();
+    assert_eq!((ledger.status.as_str(), ledger.attempts), ("queued", 0));
+    let due = format!("select count(*) from pgmq.q_{QUEUE} where vt <= now()");
+    assert_eq!(bench.database.number(&due).await, 1, "another worker can take it at once");
+}
+
+#[tokio::test]
+async fn an_effect_that_the_database_refuses_is_dead_lettered() {
+    /// Stores holdings of an account that nobody loaded.
+    struct Stranger;
+
+    impl Handler for Stranger {
+        type Job = AccountSync;
+
+        async fn handle(&self, job: &AccountSync, _: &Lease) -> Verdict<Effect> {
+            let balance =
+                store::snaptrade::Balance { currency: "USD".to_owned(), cash: None, buying_power: None };
+            Verdict::Done(Effect::SnaptradeHoldings(Box::new(store::snaptrade::Holdings {
+                account_id: job.account_id,
+                as_of: None,
+                positions: Vec::new(),
+                balances: vec![balance],
+                orders: Vec::new(),
+            })))
+        }
+    }
+
+    let bench = Bench::new().await;
+    let job = AccountSync { work_type: WorkType::Holdings, account_id: Uuid::now_v7() };
+    let command = bench.send_as(AccountSync::KIND, AccountSync::VERSION, json!(job)).await;
+    let (beats, stop) = (bench.database.options(1), CancellationToken::new());
+    let options = Options::of(WORKLOAD);
+    let runner =
+        Runner::new(options, bench.pool.clone(), beats, Stranger, bench.metrics.clone(), Health::new());
+    let token = stop.clone();
+    let task = tokio::spawn(async move { runner.run_until(token).await.unwrap() });
+
+    assert_eq!(bench.dead_reason(command).await, "effect_refused");
+    ended((task, stop)).await;
+}

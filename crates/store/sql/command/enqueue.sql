@@ -1,0 +1,1 @@
+select requested as "requested!", id as "id!", outcome as "outcome!" from spillway.enqueue($1);

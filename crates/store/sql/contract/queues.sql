@@ -1,0 +1,1 @@
+select queue_name as "queue_name!" from pgmq.meta;

@@ -1,0 +1,5 @@
+select id, command_id, workload, reason, detail_code, detail, policies, attempts, crashes, state, died_at
+from spillway.dead_letter
+where state = 'open' and ($1::text is null or workload = $1)
+order by died_at desc
+limit $2;

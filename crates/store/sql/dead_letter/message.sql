@@ -1,0 +1,1 @@
+select message from spillway.dead_letter where id = $1;

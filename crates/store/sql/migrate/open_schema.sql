@@ -1,0 +1,2 @@
+create schema if not exists spillway;
+set search_path = spillway, public;

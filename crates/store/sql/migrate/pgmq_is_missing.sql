@@ -1,0 +1,2 @@
+select to_regnamespace('pgmq') is null
+  and not exists (select from pg_available_extensions where name = 'pgmq') as "missing!";

@@ -1,0 +1,1 @@
+alter table spillway._sqlx_migrations enable row level security;

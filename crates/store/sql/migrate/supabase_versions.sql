@@ -1,0 +1,1 @@
+select version from supabase_migrations.schema_migrations;

@@ -1,0 +1,66 @@
+//! What can go wrong with the database, and in which of three ways.
+
+use std::time::Duration;
+
+/// A database operation that failed. The text names the operation; the cause is in `source`.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's text says what it is")]
+pub enum Error {
+    #[error("{operation}")]
+    Query { operation: &'static str, source: sqlx::Error },
+    #[error("{operation}: no answer from Postgres within {limit:?}; the connection was closed")]
+    Deadline { operation: &'static str, limit: Duration },
+    #[error("the database URL is not usable")]
+    Url { source: sqlx::Error },
+    #[error("installing pgmq's SQL")]
+    InstallPgmq { source: pgmq::PgmqError },
+    #[error("applying migrations")]
+    Migrate { source: sqlx::migrate::MigrateError },
+    #[error("the schema does not match this binary ({mismatch}); run `spillway migrate`")]
+    Schema { mismatch: String },
+    #[error(
+        "the sealed secret of SnapTrade user {user_id} does not open; was it sealed with another data key?"
+    )]
+    Unseal { user_id: String },
+}
+
+/// Who has to do something about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The database was away, busy or read-only: the same call may succeed next time.
+    Passing,
+    /// The values themselves were refused: the same call will fail again.
+    Values,
+    /// Neither; somebody has to look.
+    Other,
+}
+
+impl Error {
+    /// Decides on the SQLSTATE, never on the text.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Deadline { .. } => Fault::Passing,
+            Self::Query { source, .. } => fault_of(source),
+            _ => Fault::Other,
+        }
+    }
+}
+
+fn fault_of(error: &sqlx::Error) -> Fault {
+    match error {
+        sqlx::Error::Database(refusal) => match refusal.code().as_deref().map(|code| (code, code.get(..2))) {
+            // Data exceptions and violated constraints.
+            Some((_, Some("22" | "23"))) => Fault::Values,
+            // Connection lost, rolled back, out of resources, shutting down; read-only; lock not available.
+            Some((_, Some("08" | "40" | "53" | "57")) | ("25006" | "55P03", _)) => Fault::Passing,
+            _ => Fault::Other,
+        },
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed => Fault::Passing,
+        _ => Fault::Other,
+    }
+}

@@ -1,0 +1,24 @@
+//! Postgres, the only place where something is true: inbox, ledger, queue tables, dead letters, projections.
+//!
+//! Statements are files under `sql/`, checked against the schema when this crate is compiled. All of them go
+//! through [`Pool`], which gives each call a deadline and never hands on a connection that is still inside a
+//! transaction.
+
+pub mod command;
+pub mod contract_check;
+pub mod dead_letter;
+pub mod effect;
+pub mod inbox;
+pub mod ledger;
+pub mod migrate;
+pub mod overview;
+pub mod queue;
+pub mod seal;
+pub mod snaptrade;
+
+mod error;
+mod pool;
+
+pub use effect::Effect;
+pub use error::{Error, Fault};
+pub use pool::{Options, Pool};

@@ -1,0 +1,181 @@
+//! Queue tables: claims and leases.
+//!
+//! `(msg_id, read_ct)` is the lease: pgmq raises `read_ct` with each claim, so a worker whose lease went to
+//! another one can't match it any more. Every write of a run carries it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use contract::QueueSpec;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::pool::Pool;
+
+/// The right to write on behalf of one claim of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fence {
+    /// The queue's name.
+    pub queue: &'static str,
+    /// The message.
+    pub msg_id: i64,
+    /// How often it had been claimed, this claim included.
+    pub read_ct: i32,
+}
+
+/// A claimed message with what the ledger knows of its command.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The lease.
+    pub fence: Fence,
+    /// When it was due.
+    pub due_at: DateTime<Utc>,
+    /// When it was claimed, by the database's clock.
+    pub claimed_at: DateTime<Utc>,
+    /// The message as it is.
+    pub message: Value,
+    /// The ledger's row; absent where the message names no command.
+    pub command: Option<Ledger>,
+}
+
+/// What a worker needs to know of a command.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    /// The command.
+    pub id: Uuid,
+    /// The name and the version of its payload's shape.
+    pub kind: String,
+    /// See `kind`.
+    pub version: u32,
+    /// The frozen input.
+    pub payload: Value,
+    /// Runs that counted so far.
+    pub attempts: u32,
+    /// Claims that ended in any recorded way.
+    pub outcomes: u32,
+    /// Answers "not yet" in a row, and since how long.
+    pub waits: u32,
+    /// See `waits`.
+    pub waiting: Duration,
+    /// True where nothing is left to do, such as for a cancelled command.
+    pub is_closed: bool,
+    /// Trace context of the request that brought it.
+    pub traceparent: String,
+    /// See `traceparent`.
+    pub tracestate: String,
+    /// The id shown to its caller.
+    pub correlation_id: String,
+}
+
+/// Claims up to `limit` due messages for the queue's lease.
+pub async fn claim(pool: &Pool, queue: &QueueSpec, limit: u32) -> Result<Vec<Claimed>, Error> {
+    let (limit, lease) = (i32::try_from(limit).unwrap_or(i32::MAX), milliseconds(queue.lease));
+    pool.bounded("claiming messages", async {
+        let mut session = pool.session().await?;
+        let rows = sqlx::query_file!("sql/queue/claim.sql", queue.name, limit, lease)
+            .fetch_all(&mut *session)
+            .await?;
+        session.release();
+        Ok(rows
+            .into_iter()
+            .map(|row| Claimed {
+                fence: Fence { queue: queue.name, msg_id: row.msg_id, read_ct: row.read_ct },
+                due_at: row.due_at,
+                claimed_at: row.claimed_at,
+                message: row.message,
+                command: row.id.map(|id| Ledger {
+                    id,
+                    kind: row.kind.unwrap_or_default(),
+                    version: row.payload_version.unwrap_or_default().unsigned_abs(),
+                    payload: row.payload.unwrap_or_default(),
+                    attempts: row.attempts.unwrap_or_default().unsigned_abs(),
+                    outcomes: row.outcomes.unwrap_or_default().unsigned_abs(),
+                    waits: row.blocked_times.unwrap_or_default().unsigned_abs(),
+                    waiting: Duration::from_secs(row.waiting_seconds.unwrap_or_default().unsigned_abs()),
+                    is_closed: row.finished_at.is_some(),
+                    traceparent: row.traceparent.unwrap_or_default(),
+                    tracestate: row.tracestate.unwrap_or_default(),
+                    correlation_id: row.correlation_id.unwrap_or_default(),
+                }),
+            })
+            .collect())
+    })
+    .await
+}
+
+/// One running message in a heartbeat.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    /// Its lease.
+    pub fence: Fence,
+    /// The command to be shown as running from now on, and since when; absent once that was written.
+    pub started: Option<(Uuid, DateTime<Utc>)>,
+}
+
+/// What a heartbeat found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Renewed for another lease.
+    Renewed,
+    /// Still ours, but somebody else was writing the row: the old lease goes on.
+    Busy,
+}
+
+/// Renews the leases of one process for one queue. A fence that is missing in the answer is lost.
+pub async fn beat(pool: &Pool, queue: &QueueSpec, beats: &[Beat]) -> Result<Vec<(i64, Held)>, Error> {
+    let ids: Vec<i64> = beats.iter().map(|beat| beat.fence.msg_id).collect();
+    let cts: Vec<i32> = beats.iter().map(|beat| beat.fence.read_ct).collect();
+    let commands: Vec<Option<Uuid>> =
+        beats.iter().map(|beat| beat.started.map(|(command, _)| command)).collect();
+    let times: Vec<Option<DateTime<Utc>>> = beats.iter().map(|beat| beat.started.map(|(_, at)| at)).collect();
+    pool.bounded("renewing leases", async {
+        let mut session = pool.session().await?;
+        let rows = sqlx::query_file!(
+            "sql/queue/beat.sql",
+            queue.name,
+            &ids,
+            &cts,
+            milliseconds(queue.lease),
+            &commands as &[Option<Uuid>],
+            &times as &[Option<DateTime<Utc>>],
+        )
+        .fetch_all(&mut *session)
+        .await?;
+        session.release();
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.msg_id, if row.renewed { Held::Renewed } else { Held::Busy }))
+            .collect())
+    })
+    .await
+}
+
+/// Gives a message (with its command) back untouched: due at once, no attempt burnt. False where the lease was
+/// lost.
+pub async fn hand_back(
+    pool: &Pool,
+    queue: &QueueSpec,
+    message: (Fence, Option<Uuid>),
+) -> Result<bool, Error> {
+    let (fence, command) = message;
+    pool.bounded("handing a message back", async {
+        let mut session = pool.session().await?;
+        let back = sqlx::query_file_scalar!(
+            "sql/queue/hand_back.sql",
+            queue.name,
+            fence.msg_id,
+            fence.read_ct,
+            command
+        )
+        .fetch_optional(&mut *session)
+        .await?;
+        session.release();
+        Ok(back.is_some())
+    })
+    .await
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

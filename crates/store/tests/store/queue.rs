@@ -1,0 +1,167 @@
+//! Claims, leases, and the plans of the statements that run all day.
+
+use contract::{QueueSpec, Workload};
+use sqlx::Row;
+use store::queue::{Beat, Claimed, Fence, Held, beat, claim, hand_back};
+use store::{Pool, inbox};
+use testkit::Database;
+
+use crate::samples::{QUEUE, delivery};
+
+pub(crate) const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
+pub(crate) const SPEC: &QueueSpec = WORKLOAD.queue();
+
+/// A database with `n` waiting commands.
+pub(crate) async fn with_commands(n: usize) -> (Database, Pool) {
+    let database = Database::fresh().await;
+    let pool = database.pool(4);
+    let batch: Vec<_> = (0..n).map(|i| delivery(&format!("evt-{i}"))).collect();
+    inbox::accept(&pool, &batch).await.unwrap();
+    (database, pool)
+}
+
+/// Makes every claimed message due, as the end of its lease would.
+pub(crate) async fn expire_leases(database: &Database) {
+    database.execute(&format!("update pgmq.q_{QUEUE} set vt = now() - interval '1 s'")).await;
+}
+
+#[tokio::test]
+async fn a_claim_takes_due_messages_with_their_commands() {
+    let (_database, pool) = with_commands(3).await;
+    let claimed = claim(&pool, SPEC, 2).await.unwrap();
+    let rest = claim(&pool, SPEC, 10).await.unwrap();
+
+    assert_eq!((claimed.len(), rest.len()), (2, 1));
+    for Claimed { fence, command, .. } in claimed.iter().chain(&rest) {
+        assert_eq!((fence.queue, fence.read_ct), (QUEUE, 1));
+        let command = command.as_ref().expect("every message names a command");
+        assert_eq!((command.attempts, command.outcomes, command.is_closed), (0, 0, false));
+        assert_eq!(command.payload["work_type"], "holdings");
+    }
+    assert!(claim(&pool, SPEC, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_message_that_names_no_command_is_claimed_like_any_other() {
+    let (database, pool) = with_commands(0).await;
+    for message in [
+        "{}",
+        "{\"command\": \"no uuid\"}",
+        "{\"command\": \"018f0000-0000-7000-8000-000000000001\"}",
+        "[]",
+        "7",
+    ] {
+        database.execute(&format!("select pgmq.send('{QUEUE}', '{message}')")).await;
+    }
+    let claimed = claim(&pool, SPEC, 10).await.unwrap();
+
+    assert_eq!(claimed.len(), 5);
+    assert!(claimed.iter().all(|message| message.command.is_none()));
+}
+
+#[tokio::test]
+async fn a_heartbeat_renews_its_own_leases_and_names_the_lost_ones() {
+    let (database, pool) = with_commands(2).await;
+    let claimed = claim(&pool, SPEC, 2).await.unwrap();
+    let stolen = claimed[0].fence;
+    database
+        .execute(&format!("update pgmq.q_{QUEUE} set read_ct = 2 where msg_id = {}", stolen.msg_id))
+        .await;
+    let beats: Vec<Beat> = claimed
+        .iter()
+        .map(|message| Beat {
+            fence: message.fence,
+            started: message.command.as_ref().map(|command| (command.id, message.claimed_at)),
+        })
+        .collect();
+    let held = beat(&pool, SPEC, &beats).await.unwrap();
+
+    assert_eq!(held, [(claimed[1].fence.msg_id, Held::Renewed)]);
+    // Only the one that is still held is shown as running.
+    assert_eq!(
+        database
+            .number(
+                "select count(*) from spillway.command where status = 'running' and started_at is not null"
+            )
+            .await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_heartbeat_passes_a_row_that_somebody_else_is_writing() {
+    let (database, pool) = with_commands(2).await;
+    let claimed = claim(&pool, SPEC, 2).await.unwrap();
+    let mut other = database.connect().await;
+    let mut transaction = sqlx::Connection::begin(&mut other).await.unwrap();
+    let busy = claimed[0].fence.msg_id;
+    sqlx::raw_sql(&format!("select from pgmq.q_{QUEUE} where msg_id = {busy} for update"))
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    let beats: Vec<Beat> =
+        claimed.iter().map(|message| Beat { fence: message.fence, started: None }).collect();
+    let mut held = beat(&pool, SPEC, &beats).await.unwrap();
+    held.sort_by_key(|(id, _)| *id);
+
+    assert_eq!(held, [(busy, Held::Busy), (claimed[1].fence.msg_id, Held::Renewed)]);
+}
+
+#[tokio::test]
+async fn a_message_handed_back_is_due_at_once_and_costs_nothing() {
+    let (database, pool) = with_commands(1).await;
+    let claimed = claim(&pool, SPEC, 1).await.unwrap().remove(0);
+    let command = claimed.command.unwrap().id;
+    let back = hand_back(&pool, SPEC, (claimed.fence, Some(command))).await.unwrap();
+    let again = claim(&pool, SPEC, 1).await.unwrap().remove(0);
+
+    assert!(back);
+    assert_eq!(again.fence.read_ct, 2);
+    let ledger = again.command.unwrap();
+    assert_eq!((ledger.attempts, ledger.outcomes), (0, 1));
+    assert!(!hand_back(&pool, SPEC, (claimed.fence, Some(command))).await.unwrap(), "the old lease is stale");
+    assert_eq!(database.number("select attempts::bigint from spillway.command").await, 0);
+}
+
+#[tokio::test]
+async fn a_claim_reads_the_index_however_much_is_parked() {
+    let (database, pool) = with_commands(10).await;
+    database
+        .execute(&format!(
+            "insert into pgmq.q_{QUEUE} (vt, message) select now() + interval '1 h', '{{}}' from generate_series(1, 20000);
+             analyze pgmq.q_{QUEUE}"
+        ))
+        .await;
+    let scans = async |what: &str| {
+        database
+            .number(&format!("select {what}::bigint from pg_stat_user_tables where relname = 'q_{QUEUE}'"))
+            .await
+    };
+    let (sequential, rows) = (scans("seq_scan").await, scans("seq_tup_read").await);
+    assert_eq!(claim(&pool, SPEC, 10).await.unwrap().len(), 10);
+    pool.close().await;
+
+    assert_eq!(
+        (scans("seq_scan").await, scans("seq_tup_read").await),
+        (sequential, rows),
+        "no sequential scan"
+    );
+}
+
+#[tokio::test]
+async fn every_queue_has_its_functions_and_plans() {
+    let database = Database::fresh().await;
+    let pool = database.pool(1);
+    for workload in Workload::ALL {
+        let queue = workload.queue();
+        let fence = Fence { queue: queue.name, msg_id: 1, read_ct: 1 };
+        assert!(claim(&pool, queue, 5).await.unwrap().is_empty());
+        assert!(beat(&pool, queue, &[Beat { fence, started: None }]).await.unwrap().is_empty());
+        assert!(!hand_back(&pool, queue, (fence, None)).await.unwrap());
+        assert!(!store::ledger::drop_closed(&pool, fence).await.unwrap());
+        let locked = format!("select spillway.queue_lock('{}', 1, 1)", queue.name);
+        let row = sqlx::query(&locked).fetch_one(&mut database.connect().await).await.unwrap();
+        assert!(!row.get::<bool, _>(0));
+    }
+    assert_eq!(store::overview::depths(&pool).await.unwrap().len(), Workload::ALL.len());
+}

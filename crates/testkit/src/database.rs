@@ -1,0 +1,152 @@
+//! A migrated database for one test, cloned from a template on the server that `cargo xtask test` starts.
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection, Executor, raw_sql};
+use store::{Options, Pool};
+use uuid::Uuid;
+
+/// Names the server: `postgres://USER:PASSWORD@HOST:PORT/postgres`, a superuser's.
+pub const SERVER: &str = "SPILLWAY_TEST_POSTGRES";
+
+/// Half of a template left by a killed run is made anew under this lock.
+const TEMPLATE_LOCK: &str = "select pg_advisory_lock(7811871540132)";
+
+/// A database of its own, gone when it is dropped.
+pub struct Database {
+    name: String,
+    server: PgConnectOptions,
+}
+
+impl Database {
+    /// A migrated database.
+    ///
+    /// # Panics
+    /// Without a server: a test that needs Postgres is never skipped.
+    pub async fn fresh() -> Self {
+        let database = Self::named(&server());
+        let template = template(&database.server).await;
+        let mut connection = connect(&database.server).await;
+        run(&mut connection, &format!("create database {} template {template}", database.name)).await;
+        database
+    }
+
+    /// An empty database, not migrated.
+    pub async fn empty() -> Self {
+        let database = Self::named(&server());
+        let mut connection = connect(&database.server).await;
+        run(&mut connection, &format!("create database {}", database.name)).await;
+        database
+    }
+
+    fn named(server: &PgConnectOptions) -> Self {
+        Self { name: format!("spillway_test_{}", Uuid::now_v7().simple()), server: server.clone() }
+    }
+
+    /// Where it is, for a process that takes a URL.
+    pub fn url(&self) -> String {
+        self.server.clone().database(&self.name).to_url_lossy().to_string()
+    }
+
+    /// Options for `size` connections to it.
+    pub fn options(&self, size: u32) -> Options {
+        Options::of_url(self.url(), size)
+    }
+
+    /// A pool of `size` connections.
+    pub fn pool(&self, size: u32) -> Pool {
+        Pool::prepare(&self.options(size), "test", size).expect("the server's URL was used before")
+    }
+
+    /// A connection past all of our code, for setting up and for looking.
+    pub async fn connect(&self) -> PgConnection {
+        connect(&self.server.clone().database(&self.name)).await
+    }
+
+    /// Runs statements.
+    pub async fn execute(&self, sql: &str) {
+        run(&mut self.connect().await, sql).await;
+    }
+
+    /// The one number that a query answers.
+    pub async fn number(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(sql)
+            .fetch_one(&mut self.connect().await)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// The texts that a query answers, one a row.
+    pub async fn texts(&self, sql: &str) -> Vec<String> {
+        sqlx::query_scalar(sql)
+            .fetch_all(&mut self.connect().await)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+}
+
+impl Drop for Database {
+    /// Waits until it is gone, on a thread of its own: `drop` can't await.
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        let dropper = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let mut connection = server.connect().await.map_err(std::io::Error::other)?;
+                let sql = format!("drop database if exists {name} with (force)");
+                connection.execute(raw_sql(&sql)).await.map_err(std::io::Error::other)
+            })
+        });
+        // What stays behind is removed when the next run starts.
+        let _ = dropper.join();
+    }
+}
+
+fn server() -> PgConnectOptions {
+    let url = std::env::var(SERVER).unwrap_or_else(|_| {
+        panic!("{SERVER} is not set: run the tests with `cargo xtask test`, which starts a server and names it there")
+    });
+    url.parse::<PgConnectOptions>()
+        .unwrap_or_else(|error| panic!("{SERVER}: {error}"))
+        .disable_statement_logging()
+}
+
+async fn connect(options: &PgConnectOptions) -> PgConnection {
+    options.connect().await.unwrap_or_else(|error| panic!("connecting to {SERVER}: {error}"))
+}
+
+async fn run(connection: &mut PgConnection, sql: &str) {
+    connection.execute(raw_sql(sql)).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The template for this version of the migrations, made by whoever comes first.
+async fn template(server: &PgConnectOptions) -> String {
+    let name = format!("spillway_template_{}", store::migrate::fingerprint());
+    let mut connection = connect(server).await;
+    if is_template(&mut connection, &name).await {
+        return name;
+    }
+    run(&mut connection, TEMPLATE_LOCK).await;
+    if !is_template(&mut connection, &name).await {
+        run(&mut connection, &format!("drop database if exists {name} with (force)")).await;
+        run(&mut connection, &format!("create database {name}")).await;
+        let url = server.clone().database(&name).to_url_lossy().to_string();
+        store::migrate::run(&Options::of_url(url, 2))
+            .await
+            .unwrap_or_else(|error| panic!("migrating {name}: {error:?}"));
+        run(&mut connection, &format!("alter database {name} is_template true")).await;
+    }
+    // Closing the connection gives the lock back.
+    let _ = connection.close().await;
+    name
+}
+
+/// The flag is set last, so a template that has it is complete.
+async fn is_template(connection: &mut PgConnection, name: &str) -> bool {
+    let found = sqlx::query_scalar("select datistemplate from pg_database where datname = $1");
+    found
+        .bind(name)
+        .fetch_optional(connection)
+        .await
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+        .unwrap_or(false)
+}

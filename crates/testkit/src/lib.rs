@@ -1,0 +1,11 @@
+//! What tests and drills stand on: a database of their own on a real server, and a sandbox that plays the
+//! outside providers at their socket.
+
+pub mod database;
+pub mod eventually;
+pub mod proxy;
+pub mod sandbox;
+
+pub use database::Database;
+pub use eventually::eventually;
+pub use proxy::Proxy;

@@ -1,0 +1,6 @@
+//! The sandbox at its socket, as a client meets it.
+
+mod client;
+mod contract;
+mod faults;
+mod record;

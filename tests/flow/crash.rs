@@ -1,0 +1,66 @@
+//! Two thousand events, and a worker that is killed in the middle.
+
+use lab::connection::Settings;
+use lab::storm::{Args, Report, blow};
+use testkit::eventually;
+
+use crate::platform::{BUDGET, Platform, QUEUE};
+use crate::program::Program;
+
+const WORKER: &[&str] = &["--queue", "snaptrade-account-sync"];
+
+fn storm(platform: &Platform) -> impl Future<Output = Report> + use<> {
+    let args = Args {
+        events: 2000,
+        accounts: 200,
+        duplicates: 0.6,
+        clients: 32,
+        seed: Some(20_260_501),
+        gateways: platform.gateways.iter().map(|gateway| gateway.url.clone()).collect(),
+        wait_seconds: 150,
+        json: false,
+    };
+    let settings = Settings::of(platform.settings());
+    async move { blow(&args, &settings).await.expect("the platform is there") }
+}
+
+async fn assert_whole(platform: &Platform, report: &Report) {
+    assert!(report.is_whole(), "{report:?}");
+    assert_eq!((report.outcomes["queued"], report.outcomes["duplicate"]), (800, 1200));
+    assert_eq!(report.ended["succeeded"], 800, "{report:?}");
+    assert_eq!(platform.count("spillway.webhook_inbox").await, 800);
+    assert_eq!(platform.count(&format!("pgmq.q_{QUEUE}")).await, 0);
+    assert_eq!(platform.count(&format!("pgmq.a_{QUEUE}")).await, 800);
+    assert_eq!(platform.count("spillway.dead_letter").await, 0);
+}
+
+#[tokio::test]
+async fn a_storm_of_two_thousand_events_ends_once_each() {
+    let platform = Platform::with(2, 0).await;
+    let worker = Program::start("webhook-worker", WORKER, &platform.settings());
+    let report = storm(&platform).await;
+
+    assert_whole(&platform, &report).await;
+    assert_eq!(worker.terminate().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_worker_killed_in_the_middle_of_a_storm_loses_and_doubles_nothing() {
+    let platform = Platform::with(2, 0).await;
+    let first = Program::start("webhook-worker", WORKER, &platform.settings());
+    let storm = tokio::spawn(storm(&platform));
+    eventually("the worker is in the middle of it", BUDGET, async || {
+        (platform.count("spillway.command where status = 'succeeded'").await >= 100).then_some(())
+    })
+    .await;
+    first.kill();
+    let in_flight = platform.count(&format!("pgmq.q_{QUEUE} where vt > now()")).await;
+    // The leases of the dead worker end in a minute; this test has no minute.
+    platform.database.execute(&format!("update pgmq.q_{QUEUE} set vt = now() where vt > now()")).await;
+    let second = Program::start("webhook-worker", WORKER, &platform.settings());
+    let report = storm.await.unwrap();
+
+    assert!(in_flight > 0, "the kill hit running work");
+    assert_whole(&platform, &report).await;
+    assert_eq!(second.terminate().await, Some(0));
+}

@@ -1,0 +1,8 @@
+//! What `lab` does: plays the providers, sends load, and checks that the parts of the platform agree.
+//!
+//! `lab` is a program of the repository, not of the product: nothing that is shipped uses it.
+
+pub mod connection;
+pub mod sandbox;
+pub mod stage;
+pub mod storm;

@@ -1,0 +1,86 @@
+//! `cargo xtask test`: everything that must pass, with a Postgres of its own.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::home::Home;
+use crate::postgres::test_server::TestServer;
+use crate::terminal::say;
+use crate::{command, workspace};
+
+/// Where the tests look for a server on which they may make databases.
+const SERVER_KEY: &str = "SPILLWAY_TEST_POSTGRES";
+
+const HELP: &str = "\
+What follows `--` goes to `cargo test`:
+  cargo xtask test -- -p store a_second_delivery
+  cargo xtask test -- -p policy -- --nocapture
+
+SPILLWAY_TEST_POSTGRES=postgres://… uses a server of yours instead; its user must be allowed to create
+databases and roles.";
+
+/// Run all tests, with a private Postgres that is up for as long as they run
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Passed to `cargo test`; a `-p` among them replaces `--workspace`
+    #[arg(last = true, value_name = "ARGS")]
+    cargo: Vec<String>,
+}
+
+pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
+    let given = std::env::var(SERVER_KEY).ok().filter(|url| !url.is_empty());
+    let server = if given.is_none() { Some(TestServer::start(home)?) } else { None };
+    let url = given.or_else(|| server.as_ref().map(|server| server.url("postgres"))).unwrap_or_default();
+
+    let started = Instant::now();
+    let mut cargo = workspace::cargo(home.root());
+    cargo.args(cargo_arguments(&args.cargo)).env(SERVER_KEY, url);
+    let status = command::status(&mut cargo)?;
+
+    let seconds = started.elapsed().as_secs();
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    match code {
+        0 => say(format_args!("tests passed in {seconds} s")),
+        _ => say(format_args!("tests failed after {seconds} s ({status})")),
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn cargo_arguments(given: &[String]) -> Vec<&str> {
+    let for_cargo = given.split(|argument| argument == "--").next().unwrap_or_default();
+    let picks = |argument: &String| argument.starts_with("-p") || argument.starts_with("--package");
+    let mut arguments = vec!["test", "--locked"];
+    if !for_cargo.iter().any(picks) {
+        arguments.push("--workspace");
+    }
+    arguments.extend(given.iter().map(String::as_str));
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(given: &str) -> String {
+        let given: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
+        cargo_arguments(&given).join(" ")
+    }
+
+    #[test]
+    fn without_arguments_the_whole_workspace_is_tested() {
+        assert_eq!(arguments(""), "test --locked --workspace");
+    }
+
+    #[test]
+    fn a_package_replaces_the_workspace() {
+        assert_eq!(arguments("-p store a_name"), "test --locked -p store a_name");
+        assert_eq!(arguments("--package=store"), "test --locked --package=store");
+        assert_eq!(arguments("-pstore"), "test --locked -pstore");
+    }
+
+    #[test]
+    fn what_the_test_program_is_told_does_not_pick_a_package() {
+        assert_eq!(arguments("a_name -- -p"), "test --locked --workspace a_name -- -p");
+    }
+}
