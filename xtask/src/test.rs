@@ -34,6 +34,8 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let url = given.or_else(|| server.as_ref().map(|server| server.url("postgres"))).unwrap_or_default();
 
     let started = Instant::now();
+    // Flow tests start the platform's programs, which `cargo test` alone would not build.
+    command::run(workspace::cargo(home.root()).args(["build", "--locked", "--workspace", "--bins"]))?;
     let mut cargo = workspace::cargo(home.root());
     cargo.args(cargo_arguments(&args.cargo)).env(SERVER_KEY, url);
     let status = command::status(&mut cargo)?;

@@ -34,8 +34,10 @@ struct Roster {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct User {
-    user_id: String,
-    user_secret: String,
+    #[serde(rename = "user_id")]
+    id: String,
+    #[serde(rename = "user_secret")]
+    secret: String,
     accounts: Vec<Uuid>,
 }
 
@@ -73,8 +75,8 @@ fn read(file: &Path) -> Result<Vec<NewUser>, Error> {
         Error::failed(format!("reading {}", file.display()), place)
     })?;
     let user = |user: User| NewUser {
-        user_id: user.user_id,
-        user_secret: SecretString::from(user.user_secret),
+        user_id: user.id,
+        user_secret: SecretString::from(user.secret),
         accounts: user.accounts,
     };
     Ok(roster.users.into_iter().map(user).collect())

@@ -132,7 +132,7 @@ mod tests {
     fn a_message_in_cooldown_waits_without_burning_an_attempt() {
         let history = History { failures: SPEC.max_attempts - 1, ..History::default() };
 
-        match settle(SPEC, history, not_yet(Some(Duration::from_secs(60))), 0.0) {
+        match settle(SPEC, history, not_yet(Some(Duration::from_mins(1))), 0.0) {
             Settlement::Park { why: Blocked::ProviderCooldown, after, .. } => assert_eq!(after.as_secs(), 60),
             other => panic!("{other:?}"),
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_message_told_not_yet_for_a_day_is_given_up() {
-        let history = History { waiting: Duration::from_secs(24 * 3600), waits: 40, failures: 0 };
+        let history = History { waiting: Duration::from_hours(24), waits: 40, failures: 0 };
 
         match settle(SPEC, history, not_yet(None), 0.5) {
             Settlement::DeadLetter { reason, .. } => assert_eq!(reason, DeadReason::ProviderCooldown),
@@ -180,15 +180,13 @@ mod tests {
 
         #[test]
         fn every_chain_of_failures_ends(rolls in proptest::collection::vec(0.0..1.0f64, 20)) {
-            let mut failures = 0;
-            for roll in rolls {
+            for (failures, roll) in (0..).zip(rolls) {
                 let history = History { failures, ..History::default() };
                 match settle::<()>(SPEC, history, Verdict::Retry(failed()), roll) {
                     Settlement::Delay { after, .. } => prop_assert!(after <= SPEC.backoff_cap),
                     Settlement::DeadLetter { .. } => return Ok(()),
                     other => prop_assert!(false, "{other:?}"),
                 }
-                failures += 1;
             }
             prop_assert!(false, "twenty failures and still trying");
         }

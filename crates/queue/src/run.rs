@@ -31,7 +31,7 @@ pub(crate) struct Run {
     pub(crate) lease: Lease,
     pub(crate) command: Option<Uuid>,
     pub(crate) claimed_at: DateTime<Utc>,
-    run_deadline: Duration,
+    deadline: Duration,
     history: History,
 }
 
@@ -71,13 +71,13 @@ impl Run {
             ),
             command,
             claimed_at: claimed.claimed_at,
-            run_deadline: options.run_deadline,
+            deadline: options.run_deadline,
             history,
         }
     }
 
     /// Runs the handler and settles. `give_up` is cancelled when the process can't wait any longer.
-    pub(crate) async fn to_its_end<H: Handler>(
+    pub(crate) async fn finish<H: Handler>(
         self,
         handler: Arc<H>,
         claimed: Claimed,
@@ -111,7 +111,7 @@ impl Run {
             },
             () = self.lease.lost().cancelled() => Ending::Lost,
             () = give_up.cancelled() => Ending::Stopped,
-            () = tokio::time::sleep(self.run_deadline) => {
+            () = tokio::time::sleep(self.deadline) => {
                 Ending::Verdict(failed("deadline", "the run took longer than its workload allows"))
             }
         }

@@ -86,7 +86,7 @@ impl<H: Handler> Runner<H> {
         give_up: &CancellationToken,
         runs: &mut JoinSet<()>,
     ) {
-        let pulse = self.health.pulse("claims", Duration::from_secs(60).max(4 * self.options.poll));
+        let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * self.options.poll));
         let slots = Arc::new(Semaphore::new(self.options.concurrency as usize));
         let mut pause = Duration::ZERO;
         while stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
@@ -132,7 +132,7 @@ impl<H: Handler> Runner<H> {
             metrics.start_seconds.with_label_values(&[queue]).observe(waited.as_secs_f64());
             metrics.in_flight.with_label_values(&[queue]).inc();
             let started = Instant::now();
-            let outcome = run.to_its_end(handler, claimed, give_up).await;
+            let outcome = run.finish(handler, claimed, give_up).await;
             metrics.run_seconds.with_label_values(&[queue, outcome]).observe(started.elapsed().as_secs_f64());
             metrics.runs.with_label_values(&[queue, outcome]).inc();
             metrics.in_flight.with_label_values(&[queue]).dec();

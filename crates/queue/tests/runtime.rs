@@ -1,4 +1,5 @@
 //! The runtime on a real queue: how runs end, what a stop does, and what a lost lease means.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,7 +78,7 @@ impl Handler for Obedient {
             Act::Fail => Verdict::Retry(cause()),
             Act::NotYet => Verdict::NotYet {
                 why: Blocked::NotReady,
-                after: Some(Duration::from_secs(60)),
+                after: Some(Duration::from_mins(1)),
                 cause: cause(),
             },
             Act::GiveUp => Verdict::Dead(DeadReason::ProviderRejected, cause()),

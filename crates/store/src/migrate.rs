@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use pgmq::PGMQueueExt;
 use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::PgConnection;
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, Executor, Row};
 
 use crate::error::Error;
 use crate::pool::{Options, Pool};
@@ -84,8 +84,6 @@ async fn install_pgmq(connection: &mut PgConnection, options: &Options) -> Resul
 
 /// sqlx keeps its history in the first schema of the path; Supabase exposes `public` to everybody.
 async fn open_own_schema(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    use sqlx::Executor;
-
     connection.execute(sqlx::raw_sql(include_str!("../sql/migrate/open_schema.sql"))).await.map(drop)
 }
 
@@ -96,7 +94,6 @@ async fn adopt(connection: &mut PgConnection) -> Result<Vec<i64>, sqlx::Error> {
     if !known {
         return Ok(Vec::new());
     }
-    use sqlx::Row;
     let versions =
         sqlx::query(include_str!("../sql/migrate/supabase_versions.sql")).fetch_all(&mut *connection).await?;
     let versions: Vec<String> = versions.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
@@ -125,7 +122,5 @@ async fn apply(connection: &mut PgConnection) -> Result<(), Error> {
 }
 
 async fn protect_history(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    use sqlx::Executor;
-
     connection.execute(sqlx::raw_sql(include_str!("../sql/migrate/protect_history.sql"))).await.map(drop)
 }

@@ -92,8 +92,8 @@ pub async fn load(pool: &Pool, sealer: &Sealer, users: &[NewUser]) -> Result<u64
         let mut transaction = session.begin().await?;
         let mut added = 0;
         for user in users {
-            let sealed = sealer.seal(&user.user_id, &user.user_secret);
-            sqlx::query_file!("sql/snaptrade/load_user.sql", user.user_id, sealed)
+            let secret = sealer.seal(&user.user_id, &user.user_secret);
+            sqlx::query_file!("sql/snaptrade/load_user.sql", user.user_id, secret)
                 .execute(&mut *transaction)
                 .await?;
             added += sqlx::query_file!("sql/snaptrade/load_accounts.sql", user.user_id, &user.accounts)

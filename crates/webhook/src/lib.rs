@@ -35,7 +35,9 @@ impl Identity {
         use std::fmt::Write;
 
         let mut id = String::from("sha256:");
-        sha256.iter().for_each(|byte| write!(id, "{byte:02x}").expect("a String takes every byte"));
+        for byte in sha256 {
+            write!(id, "{byte:02x}").expect("a String takes every byte");
+        }
         Self(id)
     }
 

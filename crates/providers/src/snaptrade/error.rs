@@ -9,7 +9,7 @@ use crate::failure::{Advice, Failure};
 use crate::http::Answer;
 
 /// How long to wait for data that are being populated: their first sync takes minutes.
-const POPULATING: Duration = Duration::from_secs(60);
+const POPULATING: Duration = Duration::from_mins(1);
 
 /// The error bodies' fields, under both of their names.
 #[derive(Default, Deserialize)]
@@ -81,9 +81,7 @@ fn seconds(text: &str) -> Option<Duration> {
 
 /// The provider's own words, short and printable.
 fn sentence(detail: Option<&str>) -> String {
-    let text: String =
-        detail.unwrap_or("no reason given").chars().filter(|c| !c.is_control()).take(200).collect();
-    text
+    detail.unwrap_or("no reason given").chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 #[cfg(test)]
@@ -103,8 +101,8 @@ mod tests {
         failure(&Answer { status, headers, body: Bytes::from_static(body.as_bytes()) })
     }
 
-    fn secs(n: u64) -> Option<Duration> {
-        Some(Duration::from_secs(n))
+    const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
     }
 
     #[test]
@@ -117,8 +115,8 @@ mod tests {
             ("x-ratelimit-account-reset", "33"),
         ];
 
-        assert_eq!(answer(429, &both, body).advice, Advice::StayAway(secs(33)));
-        assert_eq!(answer(429, &[], body).advice, Advice::StayAway(secs(7)));
+        assert_eq!(answer(429, &both, body).advice, Advice::StayAway(Some(secs(33))));
+        assert_eq!(answer(429, &[], body).advice, Advice::StayAway(Some(secs(7))));
         assert_eq!(answer(429, &[], "").advice, Advice::StayAway(None));
         assert_eq!(answer(429, &[], body).code, "0000");
     }
@@ -126,11 +124,11 @@ mod tests {
     #[test]
     fn a_waiting_time_is_clamped_and_never_means_at_once() {
         for (header, waiting) in [
-            ("5", secs(5)),
-            (" 5 ", secs(5)),
-            ("0", secs(1)),
-            ("9223372037", secs(3600)),
-            ("99999999999999999999", secs(3600)),
+            ("5", Some(secs(5))),
+            (" 5 ", Some(secs(5))),
+            ("0", Some(secs(1))),
+            ("9223372037", Some(secs(3600))),
+            ("99999999999999999999", Some(secs(3600))),
             ("-1", None),
             ("1.5", None),
             ("inf", None),

@@ -1,5 +1,6 @@
 //! What the inbox makes of deliveries.
 
+use store::inbox::Outcome::{Duplicate, Quarantined, Queued};
 use store::inbox::{Delivery, Fate, Outcome, accept};
 use testkit::Database;
 
@@ -16,7 +17,7 @@ async fn a_new_delivery_becomes_a_row_a_command_and_a_message() {
     let event = delivery("evt-1");
     let receipts = accept(&pool, std::slice::from_ref(&event)).await.unwrap();
 
-    assert_eq!(receipts[0].outcome, Outcome::Queued);
+    assert_eq!(receipts[0].outcome, Queued);
     assert_eq!(receipts[0].inbox_id, event.id);
     let command = receipts[0].command_id.unwrap();
     assert_eq!(
@@ -48,7 +49,7 @@ async fn a_second_delivery_is_not_accepted() {
     let first = accept(&pool, &[delivery("evt-1")]).await.unwrap();
     let second = accept(&pool, &[delivery("evt-1")]).await.unwrap();
 
-    assert_eq!(second[0].outcome, Outcome::Duplicate);
+    assert_eq!(second[0].outcome, Duplicate);
     assert_eq!((second[0].inbox_id, second[0].command_id), (first[0].inbox_id, first[0].command_id));
     assert_eq!(database.number("select count(*) from pgmq.q_sanmopia_snaptrade_account_sync").await, 1);
 }
@@ -62,7 +63,7 @@ async fn the_same_identity_with_another_body_is_set_aside_and_stays_so() {
     let second = accept(&pool, &[other()]).await.unwrap();
     let third = accept(&pool, &[other()]).await.unwrap();
 
-    assert_eq!(second[0].outcome, Outcome::Quarantined);
+    assert_eq!(second[0].outcome, Quarantined);
     assert_eq!(third[0], second[0]);
     let hashes =
         database.texts("select encode(body_sha256, 'hex') from spillway.webhook_inbox order by 1").await;
@@ -83,7 +84,6 @@ async fn a_batch_folds_its_own_repetitions() {
     let batch = [delivery("b"), delivery("a"), delivery("b"), conflict, aside("c"), aside("c"), record];
     let receipts = accept(&pool, &batch).await.unwrap();
 
-    use Outcome::{Duplicate, Quarantined, Queued};
     assert_eq!(outcomes(&receipts)[1], Queued);
     let b: Vec<Outcome> = [0, 2, 3].map(|i| receipts[i].outcome).to_vec();
     assert!(b.contains(&Queued), "{b:?}");
@@ -99,15 +99,12 @@ async fn a_delivery_set_aside_once_is_accepted_when_its_account_is_known() {
     let database = Database::fresh().await;
     let pool = database.pool(2);
     let unknown = Delivery { fate: Fate::Quarantine("unknown_account"), ..delivery("evt-1") };
-    let first = accept(&pool, &[unknown.clone()]).await.unwrap();
+    let first = accept(&pool, std::slice::from_ref(&unknown)).await.unwrap();
     let second = accept(&pool, &[delivery("evt-1")]).await.unwrap();
     // And what was accepted yesterday is a duplicate today, even if today it would be set aside.
     let third = accept(&pool, &[unknown]).await.unwrap();
 
-    assert_eq!(
-        [first[0].outcome, second[0].outcome, third[0].outcome],
-        [Outcome::Quarantined, Outcome::Queued, Outcome::Duplicate]
-    );
+    assert_eq!([first[0].outcome, second[0].outcome, third[0].outcome], [Quarantined, Queued, Duplicate]);
 }
 
 #[tokio::test]
@@ -127,8 +124,8 @@ async fn sixty_four_at_once_on_two_pools_make_one_row_and_one_message() {
     let mut queued = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Outcome::Queued => queued += 1,
-            outcome => assert_eq!(outcome, Outcome::Duplicate),
+            Queued => queued += 1,
+            outcome => assert_eq!(outcome, Duplicate),
         }
     }
 
@@ -172,6 +169,6 @@ async fn a_body_that_jsonb_refuses_is_kept_as_bytes() {
     };
     let receipts = accept(&pool, &[dirty]).await.unwrap();
 
-    assert_eq!(receipts[0].outcome, Outcome::Queued);
+    assert_eq!(receipts[0].outcome, Queued);
     assert_eq!(database.number("select count(*) from spillway.webhook_inbox where doc is null").await, 1);
 }

@@ -1,4 +1,5 @@
 //! The store against a real server.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod acl;
 mod inbox;

@@ -84,7 +84,7 @@ async fn handle(State(snaptrade): State<Arc<Snaptrade>>, request: Request) -> Re
 impl Snaptrade {
     pub(super) fn new(desk: Arc<Desk>, config: Config) -> Self {
         let books = Books::new(config.seed, &config.users);
-        let auth = Auth::new(config.client_id, config.consumer_key, config.users);
+        let auth = Auth::new(config.client_id, config.consumer_key, &config.users);
         let window = Mutex::new(Window::new(config.quota_per_minute));
         Self { desk, auth, window, books }
     }

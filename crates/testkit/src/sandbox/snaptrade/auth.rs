@@ -34,9 +34,9 @@ struct Credentials {
 }
 
 impl Auth {
-    pub(super) fn new(client_id: String, consumer_key: String, users: Vec<SnaptradeUser>) -> Self {
+    pub(super) fn new(client_id: String, consumer_key: String, users: &[SnaptradeUser]) -> Self {
         let auth = Self { client_id, consumer_key, users: Mutex::default() };
-        auth.add(&users);
+        auth.add(users);
         auth
     }
 
