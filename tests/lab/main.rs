@@ -1,5 +1,7 @@
 //! The program `lab`; see `lib.rs` for what it is for.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Plays the providers, sends load, checks that the parts of the platform agree.
@@ -21,10 +23,24 @@ enum Action {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    match Args::parse().action {
+async fn main() -> ExitCode {
+    match run(Args::parse().action).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error),
+    }
+}
+
+async fn run(action: Action) -> anyhow::Result<()> {
+    match action {
         Action::Sandbox(args) => lab::sandbox::run(args).await,
         Action::Storm(args) => lab::storm::run(args).await,
         Action::StageCheck(args) => lab::stage::run(&args),
     }
+}
+
+/// The causes in one line; a backtrace would be of no use to whoever called the program.
+#[expect(clippy::print_stderr, reason = "this is where a program says why it failed")]
+fn complain(error: &anyhow::Error) -> ExitCode {
+    eprintln!("{error:#}");
+    ExitCode::FAILURE
 }

@@ -70,7 +70,7 @@ fn paths(line: &str) -> Vec<&str> {
 }
 
 /// The folders and files at the root that documents speak of.
-const ROOTS: [&str; 12] = [
+const ROOTS: [&str; 11] = [
     "crates/",
     "bin/",
     "migrations/",
@@ -81,7 +81,6 @@ const ROOTS: [&str; 12] = [
     "decisions/",
     ".ci/",
     ".cargo/",
-    "src/",
     "README.md",
 ];
 
