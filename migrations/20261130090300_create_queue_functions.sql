@@ -11,15 +11,25 @@ language sql immutable strict parallel safe as $$
   end
 $$;
 
+-- A claimed message with what the ledger knows of its command.
+create type spillway.claimed as (
+  msg_id bigint, read_ct int, due_at timestamptz, claimed_at timestamptz, message jsonb, id uuid, kind text,
+  payload_version int, payload jsonb, attempts int, outcomes int, blocked_times int, blocked_since timestamptz,
+  finished_at timestamptz, traceparent text, tracestate text, correlation_id text
+);
+
 -- A queue is one table, so each queue has functions of its own whose plans are cached; this makes them.
 create procedure spillway.make_queue_functions(queue text)
 language plpgsql as $make$
 begin
   -- Due messages in order of their due time, along the index on vt: a stable time function can be an index
-  -- condition, pgmq's clock_timestamp() can't.
+  -- condition, pgmq's clock_timestamp() can't. Their commands are read by the same statement: this function's
+  -- statements have newer snapshots than the statement that calls it, which might not see a command that was
+  -- committed, together with its message, in between. The nested loop is on purpose (`offset 0`): a plan cached
+  -- while the ledger was small must not read all of it once it is large.
   execute format($f$
     create function spillway.queue_claim_%1$s(p_limit int, p_lease_ms bigint)
-    returns table (msg_id bigint, read_ct int, due_at timestamptz, message jsonb, headers jsonb)
+    returns setof spillway.claimed
     language plpgsql rows 100 as $body$
     #variable_conflict use_column
     begin
@@ -28,10 +38,19 @@ begin
         select q.msg_id, q.vt from pgmq.q_%1$s q
         where q.vt <= statement_timestamp() order by q.vt limit p_limit
         for update skip locked
+      ), taken as (
+        update pgmq.q_%1$s q set vt = clock_timestamp() + p_lease_ms * interval '1 ms', read_ct = q.read_ct + 1
+        from due where q.msg_id = due.msg_id
+        returning q.msg_id, q.read_ct, due.vt as due_at, q.message
       )
-      update pgmq.q_%1$s q set vt = clock_timestamp() + p_lease_ms * interval '1 ms', read_ct = q.read_ct + 1
-      from due where q.msg_id = due.msg_id
-      returning q.msg_id, q.read_ct, due.vt, q.message, q.headers;
+      select taken.msg_id, taken.read_ct, taken.due_at, clock_timestamp(), taken.message, k.id, k.kind,
+        k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times, k.blocked_since, k.finished_at,
+        k.traceparent, k.tracestate, k.correlation_id
+      from taken left join lateral (
+        select k.id, k.kind, k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times,
+          k.blocked_since, k.finished_at, k.traceparent, k.tracestate, k.correlation_id
+        from spillway.command k where k.id = spillway.command_of(taken.message) offset 0
+      ) k on true;
     end
     $body$ $f$, queue);
 
@@ -136,9 +155,9 @@ declare
 begin
   for part in
     select name, parameters, arguments, answer, options, how from (values
-      ('queue_claim', 'p_limit int, p_lease_ms bigint', 'p_limit, p_lease_ms',
-        'table (msg_id bigint, read_ct int, due_at timestamptz, message jsonb, headers jsonb)', 'rows 100',
-        'query select msg_id, read_ct, due_at, message, headers from'),
+      ('queue_claim', 'p_limit int, p_lease_ms bigint', 'p_limit, p_lease_ms', 'setof spillway.claimed', 'rows 100',
+        'query select msg_id, read_ct, due_at, claimed_at, message, id, kind, payload_version, payload, attempts,
+          outcomes, blocked_times, blocked_since, finished_at, traceparent, tracestate, correlation_id from'),
       ('queue_extend', 'p_ids bigint[], p_cts int[], p_lease_ms bigint', 'p_ids, p_cts, p_lease_ms',
         'table (msg_id bigint, renewed boolean)', 'rows 100', 'query select msg_id, renewed from'),
       ('queue_postpone', 'p_ids bigint[], p_cts int[], p_pauses_ms bigint[]', 'p_ids, p_cts, p_pauses_ms',

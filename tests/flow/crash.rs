@@ -24,8 +24,21 @@ fn storm(platform: &Platform) -> impl Future<Output = Report> + use<> {
     async move { blow(&args, &settings).await.expect("the platform is there") }
 }
 
+/// The commands that have not ended, with what became of their messages.
+async fn open_commands(platform: &Platform) -> Vec<String> {
+    let sql = format!(
+        "select concat_ws(' ', c.id, c.status, 'attempts', c.attempts, 'outcomes', c.outcomes, c.failure_code,
+           'queued', q.msg_id, q.read_ct, q.vt - now(), 'archived', a.msg_id, a.read_ct, a.archived_at - c.accepted_at)
+         from spillway.command c
+         left join pgmq.q_{QUEUE} q on spillway.command_of(q.message) = c.id
+         left join pgmq.a_{QUEUE} a on spillway.command_of(a.message) = c.id
+         where c.finished_at is null"
+    );
+    platform.database.texts(&sql).await
+}
+
 async fn assert_whole(platform: &Platform, report: &Report) {
-    assert!(report.is_whole(), "{report:?}");
+    assert!(report.is_whole(), "{report:?}\n{}", open_commands(platform).await.join("\n"));
     assert_eq!((report.outcomes["queued"], report.outcomes["duplicate"]), (800, 1200));
     assert_eq!(report.ended["succeeded"], 800, "{report:?}");
     assert_eq!(platform.count("spillway.webhook_inbox").await, 800);

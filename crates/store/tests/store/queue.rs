@@ -165,3 +165,30 @@ async fn every_queue_has_its_functions_and_plans() {
     }
     assert_eq!(store::overview::depths(&pool).await.unwrap().len(), Workload::ALL.len());
 }
+
+/// The message and its command are committed together, so a claim that sees the one must see the other, also
+/// where the commit falls into the claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_never_sees_a_message_before_its_command() {
+    let (database, pool) = with_commands(0).await;
+    let producers: Vec<_> = (0..4)
+        .map(|producer| {
+            let pool = database.pool(1);
+            tokio::spawn(async move {
+                for i in 0..500 {
+                    inbox::accept(&pool, &[delivery(&format!("evt-{producer}-{i}"))]).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut claimed = 0;
+    while claimed < 2000 {
+        for message in claim(&pool, SPEC, 50).await.unwrap() {
+            assert!(message.command.is_some(), "message {} of 2000", message.fence.msg_id);
+            claimed += 1;
+        }
+    }
+    for producer in producers {
+        producer.await.unwrap();
+    }
+}
