@@ -217,8 +217,10 @@ async fn a_trace_and_a_correlation_id_go_from_the_request_into_ledger_and_messag
 #[tokio::test]
 async fn a_body_fits_up_to_its_limit_also_without_an_announced_length() {
     let platform = Platform::with_accounts(1).await;
-    let gateway =
-        Running::start(&platform.database.url(), |options| options.intake.webhook_body = 2048).await;
+    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+        options.intake.webhook_body = 2048
+    })
+    .await;
     let padded = |length: usize| {
         let start = r#"{"eventType":"USER_REGISTERED","webhookId":"w","x":""#;
         format!("{start}{}\"}}", "x".repeat(length - start.len() - 2))
@@ -258,7 +260,7 @@ async fn speak(gateway: &Running, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_client_that_stops_in_mid_header_or_mid_body_is_let_go() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url(), |options| {
+    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
         options.header_timeout = Duration::from_millis(300);
         options.intake.body_timeout = Duration::from_millis(300);
     })
@@ -341,7 +343,9 @@ async fn a_status_is_for_the_holder_of_the_token_only() {
 #[tokio::test]
 async fn more_requests_than_permits_are_answered_503_at_once() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url(), |options| options.intake.in_flight = 1).await;
+    let gateway =
+        Running::start(&platform.database.url_as("spillway_gateway"), |options| options.intake.in_flight = 1)
+            .await;
     // Holds the only permit: its body never comes.
     let mut slow = TcpStream::connect(gateway.url.trim_start_matches("http://")).await.unwrap();
     slow.write_all(b"POST /webhooks/snaptrade HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n")
@@ -368,7 +372,7 @@ async fn more_requests_than_permits_are_answered_503_at_once() {
 #[tokio::test]
 async fn while_the_database_is_silent_nothing_is_promised_and_afterwards_nothing_is_lost() {
     let platform = Platform::with_accounts(1).await;
-    let mut url = url::Url::parse(&platform.database.url()).unwrap();
+    let mut url = url::Url::parse(&platform.database.url_as("spillway_gateway")).unwrap();
     let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap()).parse().unwrap();
     let proxy = Proxy::start(server).await;
     url.set_port(Some(proxy.address().port())).unwrap();
@@ -440,7 +444,7 @@ async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
 #[tokio::test]
 async fn a_stop_answers_what_is_in_work_and_says_so_before() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url(), |_| ()).await;
+    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |_| ()).await;
     eventually("the gateway is ready", BUDGET, async || {
         let response = platform.http.get(format!("{}/readyz", gateway.internal_url)).send().await.unwrap();
         (response.status() == 200).then_some(())

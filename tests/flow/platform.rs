@@ -8,6 +8,7 @@ use intake::Options as Door;
 use reqwest::{Client, Response};
 use secrecy::{SecretBox, SecretString};
 use serde_json::{Value, json};
+use store::Pool;
 use store::seal::Sealer;
 use store::snaptrade::NewUser;
 use testkit::Database;
@@ -113,10 +114,12 @@ impl Platform {
             user_secret: SecretString::from(secret),
             accounts: accounts.clone(),
         };
-        store::snaptrade::load(&database.pool(1), &sealer(), &[user]).await.expect("the schema is there");
+        let operator = store::Options::of_url(database.url_as("spillway_operator"), 1);
+        let operator = Pool::prepare(&operator, "test", 1).expect("the server's URL was used before");
+        store::snaptrade::load(&operator, &sealer(), &[user]).await.expect("the schema is there");
         let mut running = Vec::new();
         for _ in 0..gateways {
-            running.push(Running::start(&database.url(), |_| ()).await);
+            running.push(Running::start(&database.url_as("spillway_gateway"), |_| ()).await);
         }
         Self { database, sandbox, accounts, gateways: running, http: client() }
     }
@@ -147,6 +150,9 @@ impl Platform {
         let mut settings = example();
         for (name, value) in [
             ("SANMOPIA_DATABASE_URL", self.database.url()),
+            ("SANMOPIA_GATEWAY_DATABASE_URL", self.database.url_as("spillway_gateway")),
+            ("SANMOPIA_WORKER_DATABASE_URL", self.database.url_as("spillway_worker")),
+            ("SANMOPIA_OPERATOR_DATABASE_URL", self.database.url_as("spillway_operator")),
             ("SANMOPIA_DATA_KEY", DATA_KEY.to_owned()),
             ("SANMOPIA_SERVICE_TOKEN", SERVICE_TOKEN.to_owned()),
             ("SANMOPIA_SNAPTRADE_BASE_URL", self.sandbox.url()),

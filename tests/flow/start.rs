@@ -74,7 +74,7 @@ async fn a_database_that_is_away_or_not_migrated_is_named_with_exit_69() {
     for (url, named) in [(empty.url(), "spillway migrate"), (nowhere, "Postgres")] {
         let mut settings = platform.settings();
         for (name, value) in
-            [("SANMOPIA_DATABASE_URL", url), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())]
+            [("SANMOPIA_GATEWAY_DATABASE_URL", url), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())]
         {
             settings.retain(|(known, _)| known != name);
             settings.push((name.to_owned(), value));
@@ -91,8 +91,13 @@ async fn a_database_that_is_away_or_not_migrated_is_named_with_exit_69() {
 async fn the_operators_program_migrates_shows_and_loads() {
     let (platform, empty) = (Platform::with_accounts(2).await, Database::empty().await);
     let mut settings = platform.settings();
-    settings.retain(|(name, _)| name != "SANMOPIA_DATABASE_URL");
-    settings.push(("SANMOPIA_DATABASE_URL".to_owned(), empty.url()));
+    for (name, url) in [
+        ("SANMOPIA_DATABASE_URL", empty.url()),
+        ("SANMOPIA_OPERATOR_DATABASE_URL", empty.url_as("spillway_operator")),
+    ] {
+        settings.retain(|(known, _)| known != name);
+        settings.push((name.to_owned(), url));
+    }
     let spillway = |arguments: &[&str]| {
         let output = run("spillway", arguments, &settings);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));

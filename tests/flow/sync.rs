@@ -19,7 +19,8 @@ struct Worker(JoinHandle<()>, CancellationToken);
 
 impl Worker {
     fn start(platform: &Platform) -> Self {
-        let pool = platform.database.pool(8);
+        let database = store::Options::of_url(platform.database.url_as("spillway_worker"), 8);
+        let pool = store::Pool::prepare(&database, "worker", 8).unwrap();
         let metrics = std::sync::Arc::new(telemetry::Metrics::new("worker", "0"));
         let options = providers::snaptrade::Options {
             base_url: platform.sandbox.url().parse().unwrap(),
@@ -32,8 +33,7 @@ impl Worker {
         let mut options = Options::of(Workload::SnaptradeAccountSync);
         options.concurrency = 8;
         options.poll = Duration::from_millis(20);
-        let runner =
-            Runner::new(options, pool, platform.database.options(1), handler, metrics, probes::Health::new());
+        let runner = Runner::new(options, pool, database, handler, metrics, probes::Health::new());
         let stop = CancellationToken::new();
         let token = stop.clone();
         Self(tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)

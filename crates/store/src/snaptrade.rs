@@ -93,9 +93,15 @@ pub async fn load(pool: &Pool, sealer: &Sealer, users: &[NewUser]) -> Result<u64
         let mut added = 0;
         for user in users {
             let secret = sealer.seal(&user.user_id, &user.user_secret);
-            sqlx::query_file!("sql/snaptrade/load_user.sql", user.user_id, secret)
+            let id = &user.user_id;
+            let made = sqlx::query_file!("sql/snaptrade/load_user.sql", id, secret)
                 .execute(&mut *transaction)
                 .await?;
+            if made.rows_affected() == 0 {
+                sqlx::query_file!("sql/snaptrade/rotate_secret.sql", id, secret)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
             added += sqlx::query_file!("sql/snaptrade/load_accounts.sql", user.user_id, &user.accounts)
                 .execute(&mut *transaction)
                 .await?

@@ -47,6 +47,12 @@ impl Database {
         self.server.clone().database(&self.name).to_url_lossy().to_string()
     }
 
+    /// The same with the rights of one of our roles and no others.
+    pub fn url_as(&self, role: &str) -> String {
+        let server = self.server.clone().database(&self.name).options([("role", role)]);
+        server.to_url_lossy().to_string()
+    }
+
     /// Options for `size` connections to it.
     pub fn options(&self, size: u32) -> Options {
         Options::of_url(self.url(), size)

@@ -1,2 +1,1 @@
-insert into spillway.snaptrade_user (user_id, sealed_secret) values ($1, $2)
-on conflict (user_id) do update set sealed_secret = excluded.sealed_secret, updated_at = clock_timestamp();
+insert into spillway.snaptrade_user (user_id, sealed_secret) values ($1, $2) on conflict (user_id) do nothing;
