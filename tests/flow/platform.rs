@@ -8,7 +8,6 @@ use intake::Options as Door;
 use reqwest::{Client, Response};
 use secrecy::{SecretBox, SecretString};
 use serde_json::{Value, json};
-use store::Pool;
 use store::seal::Sealer;
 use store::snaptrade::NewUser;
 use testkit::Database;
@@ -114,8 +113,7 @@ impl Platform {
             user_secret: SecretString::from(secret),
             accounts: accounts.clone(),
         };
-        let operator = store::Options::of_url(database.url_as("spillway_operator"), 1);
-        let operator = Pool::prepare(&operator, "test", 1).expect("the server's URL was used before");
+        let operator = database.pool_as("spillway_operator", 1);
         store::snaptrade::load(&operator, &sealer(), &[user]).await.expect("the schema is there");
         let mut running = Vec::new();
         for _ in 0..gateways {

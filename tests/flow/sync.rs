@@ -19,8 +19,8 @@ struct Worker(JoinHandle<()>, CancellationToken);
 
 impl Worker {
     fn start(platform: &Platform) -> Self {
-        let database = store::Options::of_url(platform.database.url_as("spillway_worker"), 8);
-        let pool = store::Pool::prepare(&database, "worker", 8).unwrap();
+        let beats = store::Options::of_url(platform.database.url_as("spillway_worker"), 1);
+        let pool = platform.database.pool_as("spillway_worker", 8);
         let metrics = std::sync::Arc::new(telemetry::Metrics::new("worker", "0"));
         let options = providers::snaptrade::Options {
             base_url: platform.sandbox.url().parse().unwrap(),
@@ -33,7 +33,7 @@ impl Worker {
         let mut options = Options::of(Workload::SnaptradeAccountSync);
         options.concurrency = 8;
         options.poll = Duration::from_millis(20);
-        let runner = Runner::new(options, pool, database, handler, metrics, probes::Health::new());
+        let runner = Runner::new(options, pool, beats, handler, metrics, probes::Health::new());
         let stop = CancellationToken::new();
         let token = stop.clone();
         Self(tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)

@@ -107,6 +107,7 @@ impl Handler for Obedient {
 struct Bench {
     database: Database,
     pool: Pool,
+    producer: Pool,
     counts: Arc<Counts>,
     meet: Arc<Barrier>,
     go_on: Arc<Notify>,
@@ -117,7 +118,8 @@ impl Bench {
     async fn new() -> Self {
         let database = Database::fresh().await;
         Self {
-            pool: database.pool(8),
+            pool: database.pool_as("spillway_worker", 8),
+            producer: database.pool_as("spillway_gateway", 2),
             database,
             counts: Arc::default(),
             meet: Arc::new(Barrier::new(2)),
@@ -161,7 +163,7 @@ impl Bench {
             traceparent: String::new(),
             correlation_id: String::new(),
         };
-        accept(&self.pool, &[delivery]).await.unwrap();
+        accept(&self.producer, &[delivery]).await.unwrap();
         id
     }
 
@@ -172,7 +174,7 @@ impl Bench {
         change(&mut options);
         let handler =
             Obedient { counts: self.counts.clone(), meet: self.meet.clone(), go_on: self.go_on.clone() };
-        let beats = self.database.options(1);
+        let beats = store::Options::of_url(self.database.url_as("spillway_worker"), 1);
         let runner =
             Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), Health::new());
         let stop = CancellationToken::new();
@@ -220,7 +222,7 @@ async fn a_short_run_goes_from_queued_to_done_in_one_write() {
     bench
         .database
         .execute(
-            "create table seen (status text); create function note() returns trigger language plpgsql as
+            "create table seen (status text); grant insert on seen to spillway_worker; create function note() returns trigger language plpgsql as
          $$ begin insert into seen values (new.status); return new; end $$;
          create trigger note after update on spillway.command for each row execute function note()",
         )

@@ -159,7 +159,7 @@ pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
     let queue = dead.workload.queue();
     pool.bounded("dead-lettering a message", async {
         let mut session = pool.session().await?;
-        let letter = sqlx::query_file_scalar!(
+        let buried = sqlx::query_file_scalar!(
             "sql/ledger/bury.sql",
             queue.name,
             dead.fence.msg_id,
@@ -179,7 +179,7 @@ pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
         .fetch_optional(&mut *session)
         .await?;
         session.release();
-        Ok(letter.is_some())
+        Ok(buried.is_some())
     })
     .await
 }

@@ -49,8 +49,9 @@ impl Database {
 
     /// The same with the rights of one of our roles and no others.
     pub fn url_as(&self, role: &str) -> String {
-        let server = self.server.clone().database(&self.name).options([("role", role)]);
-        server.to_url_lossy().to_string()
+        let mut url = self.server.clone().database(&self.name).to_url_lossy();
+        url.query_pairs_mut().append_pair("options", &format!("-c role={role}"));
+        url.to_string()
     }
 
     /// Options for `size` connections to it.
@@ -61,6 +62,12 @@ impl Database {
     /// A pool of `size` connections.
     pub fn pool(&self, size: u32) -> Pool {
         Pool::prepare(&self.options(size), "test", size).expect("the server's URL was used before")
+    }
+
+    /// A pool of `size` connections with the rights of one of our roles.
+    pub fn pool_as(&self, role: &str, size: u32) -> Pool {
+        let options = Options::of_url(self.url_as(role), size);
+        Pool::prepare(&options, "test", size).expect("the server's URL was used before")
     }
 
     /// A connection past all of our code, for setting up and for looking.

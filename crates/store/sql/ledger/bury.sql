@@ -14,13 +14,14 @@ with archived as materialized (
     blocked_reason = null, blocked_until = null, next_attempt_at = null,
     provider_request_ids = k.provider_request_ids || array_remove(array[$13::text], null)
   from archived where k.id = $6::uuid and k.finished_at is null
+), buried as (
+  insert into spillway.dead_letter (
+    id, command_id, workload, queue, msg_id, dead_msg_id, reason, detail_code, detail, policies, message, headers,
+    attempts, crashes)
+  select $5::uuid, $6::uuid, $7::text, $1::text, archived.msg_id, copied.msg_id, $8::text, $9::text, $10::text,
+    $11::text[], archived.message, archived.headers,
+    coalesce((select k.attempts + 1 from spillway.command k where k.id = $6::uuid), 0),
+    coalesce((select k.crashes from spillway.command k where k.id = $6::uuid), 0)
+  from archived, copied
 )
-insert into spillway.dead_letter (
-  id, command_id, workload, queue, msg_id, dead_msg_id, reason, detail_code, detail, policies, message, headers,
-  attempts, crashes)
-select $5::uuid, $6::uuid, $7::text, $1::text, archived.msg_id, copied.msg_id, $8::text, $9::text, $10::text,
-  $11::text[], archived.message, archived.headers,
-  coalesce((select k.attempts + 1 from spillway.command k where k.id = $6::uuid), 0),
-  coalesce((select k.crashes from spillway.command k where k.id = $6::uuid), 0)
-from archived, copied
-returning id;
+select archived.msg_id as "msg_id!" from archived;

@@ -167,7 +167,7 @@ async fn our_roles_carry_timeouts() {
 async fn a_roles_url_has_its_rights_and_no_others() {
     let database = Database::fresh().await;
     for role in ["spillway_gateway", "spillway_worker", "spillway_operator"] {
-        let mut connection = sqlx::PgConnection::connect(&database.url_as(role)).await.unwrap();
+        let mut connection = PgConnection::connect(&database.url_as(role)).await.unwrap();
         let own: String =
             sqlx::query_scalar("select current_user::text").fetch_one(&mut connection).await.unwrap();
         assert_eq!(own, role);

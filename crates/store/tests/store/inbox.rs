@@ -13,7 +13,7 @@ fn outcomes(receipts: &[store::inbox::Receipt]) -> Vec<Outcome> {
 #[tokio::test]
 async fn a_new_delivery_becomes_a_row_a_command_and_a_message() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let event = delivery("evt-1");
     let receipts = accept(&pool, std::slice::from_ref(&event)).await.unwrap();
 
@@ -45,7 +45,7 @@ async fn a_new_delivery_becomes_a_row_a_command_and_a_message() {
 #[tokio::test]
 async fn a_second_delivery_is_not_accepted() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let first = accept(&pool, &[delivery("evt-1")]).await.unwrap();
     let second = accept(&pool, &[delivery("evt-1")]).await.unwrap();
 
@@ -57,7 +57,7 @@ async fn a_second_delivery_is_not_accepted() {
 #[tokio::test]
 async fn the_same_identity_with_another_body_is_set_aside_and_stays_so() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let first = accept(&pool, &[delivery("evt-1")]).await.unwrap();
     let other = || Delivery { sha256: [8; 32], ..delivery("evt-1") };
     let second = accept(&pool, &[other()]).await.unwrap();
@@ -77,7 +77,7 @@ async fn the_same_identity_with_another_body_is_set_aside_and_stays_so() {
 #[tokio::test]
 async fn a_batch_folds_its_own_repetitions() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let conflict = Delivery { sha256: [9; 32], ..delivery("b") };
     let aside = |identity: &str| Delivery { fate: Fate::Quarantine("unknown_account"), ..delivery(identity) };
     let record = Delivery { fate: Fate::Record, ..delivery("d") };
@@ -97,7 +97,7 @@ async fn a_batch_folds_its_own_repetitions() {
 #[tokio::test]
 async fn a_delivery_set_aside_once_is_accepted_when_its_account_is_known() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let unknown = Delivery { fate: Fate::Quarantine("unknown_account"), ..delivery("evt-1") };
     let first = accept(&pool, std::slice::from_ref(&unknown)).await.unwrap();
     let second = accept(&pool, &[delivery("evt-1")]).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_delivery_set_aside_once_is_accepted_when_its_account_is_known() {
 #[tokio::test]
 async fn sixty_four_at_once_on_two_pools_make_one_row_and_one_message() {
     let database = Database::fresh().await;
-    let pools = [database.pool(16), database.pool(16)];
+    let pools = [database.pool_as("spillway_gateway", 16), database.pool_as("spillway_gateway", 16)];
     let start = std::sync::Arc::new(tokio::sync::Barrier::new(64));
     let tasks: Vec<_> = (0..64)
         .map(|i| {
@@ -137,7 +137,7 @@ async fn sixty_four_at_once_on_two_pools_make_one_row_and_one_message() {
 #[tokio::test]
 async fn overlapping_batches_in_any_order_do_not_deadlock() {
     let database = Database::fresh().await;
-    let pools = [database.pool(8), database.pool(8)];
+    let pools = [database.pool_as("spillway_gateway", 8), database.pool_as("spillway_gateway", 8)];
     let tasks: Vec<_> = (0..40)
         .map(|round| {
             let pool = pools[round % 2].clone();
@@ -161,7 +161,7 @@ async fn overlapping_batches_in_any_order_do_not_deadlock() {
 #[tokio::test]
 async fn a_body_that_jsonb_refuses_is_kept_as_bytes() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_gateway", 2);
     let dirty = Delivery {
         body: bytes::Bytes::from_static(b"{\"a\":\"\\u0000\"}"),
         is_clean_json: false,

@@ -167,15 +167,16 @@ async fn a_dead_letter_is_one_row_one_message_and_no_source() {
 #[tokio::test]
 async fn a_message_without_a_command_can_be_buried_too() {
     let database = Database::fresh().await;
-    let pool = database.pool(2);
+    let pool = database.pool_as("spillway_worker", 2);
     database.execute(&format!("select pgmq.send('{QUEUE}', '{{\"hello\": 1}}')")).await;
     let message = claim(&pool, SPEC, 1).await.unwrap().remove(0);
     assert!(
         bury(&pool, &Dead { reason: DeadReason::CommandMissing, ..dead(&message, &cause()) }).await.unwrap()
     );
 
-    let letters = store::dead_letter::list(&pool, Some(WORKLOAD), 10).await.unwrap();
-    let shown = store::dead_letter::show(&pool, letters[0].id).await.unwrap().unwrap();
+    let operator = database.pool_as("spillway_operator", 1);
+    let letters = store::dead_letter::list(&operator, Some(WORKLOAD), 10).await.unwrap();
+    let shown = store::dead_letter::show(&operator, letters[0].id).await.unwrap().unwrap();
     assert_eq!((shown.letter.reason.as_str(), &shown.message["hello"]), ("command_missing", &json!(1)));
 }
 

@@ -14,9 +14,11 @@ pub(crate) const SPEC: &QueueSpec = WORKLOAD.queue();
 /// A database with `n` waiting commands.
 pub(crate) async fn with_commands(n: usize) -> (Database, Pool) {
     let database = Database::fresh().await;
-    let pool = database.pool(4);
     let batch: Vec<_> = (0..n).map(|i| delivery(&format!("evt-{i}"))).collect();
-    inbox::accept(&pool, &batch).await.unwrap();
+    if !batch.is_empty() {
+        inbox::accept(&database.pool_as("spillway_gateway", 1), &batch).await.unwrap();
+    }
+    let pool = database.pool_as("spillway_worker", 4);
     (database, pool)
 }
 
@@ -151,7 +153,7 @@ async fn a_claim_reads_the_index_however_much_is_parked() {
 #[tokio::test]
 async fn every_queue_has_its_functions_and_plans() {
     let database = Database::fresh().await;
-    let pool = database.pool(1);
+    let pool = database.pool_as("spillway_worker", 1);
     for workload in Workload::ALL {
         let queue = workload.queue();
         let fence = Fence { queue: queue.name, msg_id: 1, read_ct: 1 };
@@ -163,7 +165,8 @@ async fn every_queue_has_its_functions_and_plans() {
         let row = sqlx::query(&locked).fetch_one(&mut database.connect().await).await.unwrap();
         assert!(!row.get::<bool, _>(0));
     }
-    assert_eq!(store::overview::depths(&pool).await.unwrap().len(), Workload::ALL.len());
+    let operator = database.pool_as("spillway_operator", 1);
+    assert_eq!(store::overview::depths(&operator).await.unwrap().len(), Workload::ALL.len());
 }
 
 /// The message and its command are committed together, so a claim that sees the one must see the other, also
@@ -173,7 +176,7 @@ async fn a_claim_never_sees_a_message_before_its_command() {
     let (database, pool) = with_commands(0).await;
     let producers: Vec<_> = (0..4)
         .map(|producer| {
-            let pool = database.pool(1);
+            let pool = database.pool_as("spillway_gateway", 1);
             tokio::spawn(async move {
                 for i in 0..500 {
                     inbox::accept(&pool, &[delivery(&format!("evt-{producer}-{i}"))]).await.unwrap();
