@@ -218,7 +218,7 @@ async fn a_trace_and_a_correlation_id_go_from_the_request_into_ledger_and_messag
 async fn a_body_fits_up_to_its_limit_also_without_an_announced_length() {
     let platform = Platform::with_accounts(1).await;
     let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
-        options.intake.webhook_body = 2048
+        options.intake.webhook_body = 2048;
     })
     .await;
     let padded = |length: usize| {

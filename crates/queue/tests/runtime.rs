@@ -222,9 +222,11 @@ async fn a_short_run_goes_from_queued_to_done_in_one_write() {
     bench
         .database
         .execute(
-            "create table seen (status text); grant insert on seen to spillway_worker; create function note() returns trigger language plpgsql as
-         $$ begin insert into seen values (new.status); return new; end $$;
-         create trigger note after update on spillway.command for each row execute function note()",
+            "create table public.seen (status text);
+             grant insert on public.seen to spillway_worker;
+             create function public.note() returns trigger language plpgsql as
+               $$ begin insert into public.seen values (new.status); return new; end $$;
+             create trigger note after update on spillway.command for each row execute function public.note()",
         )
         .await;
     let command = bench.send(Act::Succeed).await;
@@ -232,7 +234,7 @@ async fn a_short_run_goes_from_queued_to_done_in_one_write() {
     bench.becomes(command, "succeeded").await;
     ended(runner).await;
 
-    assert_eq!(bench.database.texts("select status from seen").await, ["succeeded"]);
+    assert_eq!(bench.database.texts("select status from public.seen").await, ["succeeded"]);
     assert_eq!(bench.counts.started.load(Ordering::SeqCst), 1);
     assert_eq!(bench.runs("succeeded"), 1);
 }
