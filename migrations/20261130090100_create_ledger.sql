@@ -63,13 +63,15 @@ create table spillway.command (
   -- Runs that ended in success or in a failure that counts.
   attempts int not null default 0,
   crashes int not null default 0,
-  -- Claims that ended in any recorded way; pgmq's read count minus this is what crashed.
+  -- Claims that ended with the message due again. pgmq's read count grows with each claim and with each such
+  -- end, so more than twice this, plus the claim itself, means that a claim ended without a word.
   outcomes int not null default 0,
   retry_class text,
   next_attempt_at timestamptz,
   blocked_reason text,
   blocked_until timestamptz,
-  -- Since when, and how often in a row, it has been told "not yet".
+  -- Since when, and how often in a row, it has been told "not yet" for this reason. The reason outlives the
+  -- state: it is shown while the command is blocked, and compared when it is told "not yet" again.
   blocked_since timestamptz,
   blocked_times int not null default 0,
   snapshots text[] not null default '{}',

@@ -1,5 +1,7 @@
 -- What a worker does to a queue table: claim, extend, postpone, archive and lock, each fenced by
 -- (msg_id, read_ct). pgmq's own set_vt, archive and delete check no owner, and its read walks every parked row.
+-- read_ct grows by one with each claim and by one with each postponement, so a lease ends with its first use: a
+-- heartbeat or a repeated write that comes after it finds nothing.
 -- Locks: new objects only.
 
 -- The command that a message names; null for a message that names none.
@@ -15,7 +17,7 @@ $$;
 create type spillway.claimed as (
   msg_id bigint, read_ct int, due_at timestamptz, claimed_at timestamptz, message jsonb, id uuid, kind text,
   payload_version int, payload jsonb, attempts int, outcomes int, blocked_times int, blocked_since timestamptz,
-  finished_at timestamptz, traceparent text, tracestate text, correlation_id text
+  finished_at timestamptz, traceparent text, tracestate text
 );
 
 -- A queue is one table, so each queue has functions of its own whose plans are cached; this makes them.
@@ -41,14 +43,14 @@ begin
       ), taken as (
         update pgmq.q_%1$s q set vt = clock_timestamp() + p_lease_ms * interval '1 ms', read_ct = q.read_ct + 1
         from due where q.msg_id = due.msg_id
-        returning q.msg_id, q.read_ct, due.vt as due_at, q.message
+        returning q.msg_id, q.read_ct, greatest(due.vt, 'epoch') as due_at, coalesce(q.message, 'null') as message
       )
       select taken.msg_id, taken.read_ct, taken.due_at, clock_timestamp(), taken.message, k.id, k.kind,
         k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times, k.blocked_since, k.finished_at,
-        k.traceparent, k.tracestate, k.correlation_id
+        k.traceparent, k.tracestate
       from taken left join lateral (
         select k.id, k.kind, k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times,
-          k.blocked_since, k.finished_at, k.traceparent, k.tracestate, k.correlation_id
+          k.blocked_since, k.finished_at, k.traceparent, k.tracestate
         from spillway.command k where k.id = spillway.command_of(taken.message) offset 0
       ) k on true;
     end
@@ -58,7 +60,7 @@ begin
   -- so that one slow transaction never stops the beats; a row that is missing in the answer is lost.
   execute format($f$
     create function spillway.queue_extend_%1$s(p_ids bigint[], p_cts int[], p_lease_ms bigint)
-    returns table (msg_id bigint, renewed boolean)
+    returns table (msg_id bigint, read_ct int, renewed boolean)
     language plpgsql rows 100 as $body$
     #variable_conflict use_column
     declare
@@ -74,7 +76,7 @@ begin
       )
       select coalesce(array_agg(kept.msg_id), '{}') into done from kept;
       return query
-      select q.msg_id, q.msg_id = any (done) from pgmq.q_%1$s q
+      select q.msg_id, q.read_ct, q.msg_id = any (done) from pgmq.q_%1$s q
       join unnest(p_ids, p_cts) as w (id, ct) on q.msg_id = w.id and q.read_ct = w.ct;
     end
     $body$ $f$, queue);
@@ -92,7 +94,9 @@ begin
         join unnest(p_ids, p_cts, p_pauses_ms) as w (id, ct, pause_ms) on q.msg_id = w.id and q.read_ct = w.ct
         order by q.msg_id for update of q
       )
-      update pgmq.q_%1$s q set vt = clock_timestamp() + held.pause_ms * interval '1 ms' from held where q.msg_id = held.msg_id
+      update pgmq.q_%1$s q
+      set vt = clock_timestamp() + held.pause_ms * interval '1 ms', read_ct = q.read_ct + 1
+      from held where q.msg_id = held.msg_id
       returning q.msg_id, q.vt;
     end
     $body$ $f$, queue);
@@ -157,9 +161,10 @@ begin
     select name, parameters, arguments, answer, options, how from (values
       ('queue_claim', 'p_limit int, p_lease_ms bigint', 'p_limit, p_lease_ms', 'setof spillway.claimed', 'rows 100',
         'query select msg_id, read_ct, due_at, claimed_at, message, id, kind, payload_version, payload, attempts,
-          outcomes, blocked_times, blocked_since, finished_at, traceparent, tracestate, correlation_id from'),
+          outcomes, blocked_times, blocked_since, finished_at, traceparent, tracestate from'),
       ('queue_extend', 'p_ids bigint[], p_cts int[], p_lease_ms bigint', 'p_ids, p_cts, p_lease_ms',
-        'table (msg_id bigint, renewed boolean)', 'rows 100', 'query select msg_id, renewed from'),
+        'table (msg_id bigint, read_ct int, renewed boolean)', 'rows 100',
+        'query select msg_id, read_ct, renewed from'),
       ('queue_postpone', 'p_ids bigint[], p_cts int[], p_pauses_ms bigint[]', 'p_ids, p_cts, p_pauses_ms',
         'table (msg_id bigint, due_at timestamptz)', 'rows 100', 'query select msg_id, due_at from'),
       ('queue_archive', 'p_ids bigint[], p_cts int[]', 'p_ids, p_cts',

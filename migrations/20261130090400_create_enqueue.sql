@@ -23,7 +23,6 @@ begin
       id uuid, workload text, kind text, version int, idempotency_key text, payload jsonb, actor_id text,
       actor_type text, scope text, decision text, class smallint, not_before timestamptz, snapshots text[],
       expected_revision bigint, traceparent text, tracestate text, correlation_id text)
-    order by c.workload collate "C", c.scope collate "C", c.idempotency_key collate "C"
   ), inserted as (
     insert into spillway.command (
       id, workload, kind, payload_version, idempotency_key, request_hash, payload, actor_id, actor_type, scope,
@@ -35,6 +34,7 @@ begin
       case when n.not_before > clock_timestamp() then 'accepted' else 'queued' end, n.not_before,
       coalesce(n.snapshots, '{}'), n.expected_revision, n.traceparent, n.tracestate, n.correlation_id
     from wanted n join spillway.workload w on w.kind = n.workload
+    order by n.workload collate "C", n.scope collate "C", n.idempotency_key collate "C"
     on conflict on constraint command_identity do nothing
     returning id
   )

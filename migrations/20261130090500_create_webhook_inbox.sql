@@ -14,7 +14,8 @@ create table spillway.webhook_inbox (
   -- What the sender signed, hashed and sent; never rewritten.
   body bytea not null,
   body_sha256 bytea not null,
-  -- The body as jsonb where it parses clean: for reading, never for signing, hashing or dedupe.
+  -- The body as jsonb where it parses clean, without a secret that it may hold: for reading, never for signing,
+  -- hashing or dedupe.
   doc jsonb,
   -- The row whose identity it shares, where that row's body is another.
   conflicts_with uuid,
@@ -37,7 +38,10 @@ create unique index webhook_inbox_set_aside on spillway.webhook_inbox (source, t
 
 alter table spillway.webhook_inbox enable row level security;
 grant select, insert on spillway.webhook_inbox to spillway_gateway;
-grant select on spillway.webhook_inbox to spillway_worker, spillway_operator;
+-- Without the body: older senders put a shared secret into it.
+grant select (id, source, tenant, identity, state, reason, event_type, body_sha256, doc, conflicts_with, command_id,
+    traceparent, correlation_id, accepted_at, finished_at)
+  on spillway.webhook_inbox to spillway_worker, spillway_operator;
 create policy gateway_reads on spillway.webhook_inbox for select to spillway_gateway using (true);
 create policy gateway_takes_in on spillway.webhook_inbox for insert to spillway_gateway with check (true);
 create policy worker_reads on spillway.webhook_inbox for select to spillway_worker using (true);

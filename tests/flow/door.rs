@@ -372,11 +372,8 @@ async fn more_requests_than_permits_are_answered_503_at_once() {
 #[tokio::test]
 async fn while_the_database_is_silent_nothing_is_promised_and_afterwards_nothing_is_lost() {
     let platform = Platform::with_accounts(1).await;
-    let mut url = url::Url::parse(&platform.database.url_as("spillway_gateway")).unwrap();
-    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap()).parse().unwrap();
-    let proxy = Proxy::start(server).await;
-    url.set_port(Some(proxy.address().port())).unwrap();
-    let gateway = Running::start(url.as_str(), |options| {
+    let (proxy, url) = behind_a_proxy(&platform).await;
+    let gateway = Running::start(&url, |options| {
         options.store = store::Options::of_url(url.as_str(), 4).with_deadline(Duration::from_millis(500));
     })
     .await;
@@ -406,6 +403,16 @@ async fn while_the_database_is_silent_nothing_is_promised_and_afterwards_nothing
 #[tokio::test]
 async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
     let platform = Platform::with_accounts(1).await;
+    // All connections of the pool, opened by as many requests at a time.
+    let warm: Vec<String> = (0..16).map(|i| platform.holdings_event(&format!("warm-{i}"), 0)).collect();
+    futures_util::future::join_all(warm.iter().map(|body| platform.deliver(body))).await;
+    let backends = || {
+        platform.database.texts(
+            "select pid::text from pg_stat_activity where datname = current_database()
+               and application_name = 'spillway gateway intake' order by 1",
+        )
+    };
+    let before = backends().await;
     let address = platform.gateways[0].url.trim_start_matches("http://").to_owned();
     let leavers: Vec<_> = (0..200)
         .map(|i| {
@@ -439,28 +446,49 @@ async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
         (rows == messages && platform.count(idle).await == 0).then_some(())
     })
     .await;
+    assert_eq!(backends().await, before, "no connection was lost");
 }
 
 #[tokio::test]
 async fn a_stop_answers_what_is_in_work_and_says_so_before() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |_| ()).await;
-    eventually("the gateway is ready", BUDGET, async || {
-        let response = platform.http.get(format!("{}/readyz", gateway.internal_url)).send().await.unwrap();
-        (response.status() == 200).then_some(())
+    let (proxy, url) = behind_a_proxy(&platform).await;
+    let gateway = Running::start(&url, |_| ()).await;
+    let internal = gateway.internal_url.clone();
+    let get = async |path: &str| {
+        let response = platform.http.get(format!("{internal}{path}")).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    eventually("the gateway is ready", BUDGET, async || (get("/readyz").await.0 == 200).then_some(())).await;
+    let (_, metrics) = get("/metrics").await;
+    assert!(metrics.contains("spillway_build_info{service=\"gateway\""), "{metrics}");
+
+    proxy.hold_answers();
+    let (http, public, body) = (client(), gateway.url.clone(), platform.holdings_event("evt-1", 0));
+    let in_work = tokio::spawn(async move { deliver(&http, &public, &body).await });
+    eventually("the request is in work", BUDGET, async || {
+        get("/metrics").await.1.contains("spillway_http_in_flight{listener=\"public\"} 1").then_some(())
     })
     .await;
-    let metrics = platform
-        .http
-        .get(format!("{}/metrics", gateway.internal_url))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
-    assert!(metrics.contains("spillway_build_info{service=\"gateway\""), "{metrics}");
-    // A half-open client must not hold the stop back.
-    let _half = TcpStream::connect(gateway.url.trim_start_matches("http://")).await.unwrap();
-    gateway.stop().await;
+    // Neither an idle nor a half-open client holds the stop back.
+    let _idle = TcpStream::connect(gateway.url.trim_start_matches("http://")).await.unwrap();
+    let stopping = tokio::spawn(gateway.stop());
+    eventually("the gateway says that it stops", BUDGET, async || {
+        let (status, said) = get("/readyz").await;
+        (status == 503 && said.contains("stopping")).then_some(())
+    })
+    .await;
+    proxy.release_answers();
+
+    assert_eq!(in_work.await.unwrap()["outcome"], "queued");
+    stopping.await.unwrap();
+}
+
+/// A way to the platform's database that can withhold its answers.
+async fn behind_a_proxy(platform: &Platform) -> (Proxy, String) {
+    let mut url = url::Url::parse(&platform.database.url_as("spillway_gateway")).unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap()).parse().unwrap();
+    let proxy = Proxy::start(server).await;
+    url.set_port(Some(proxy.address().port())).unwrap();
+    (proxy, url.to_string())
 }

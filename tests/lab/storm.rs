@@ -24,7 +24,7 @@ pub use report::Report;
 const USER: &str = "storm-user";
 
 /// Sends signed SnapTrade events to a running platform, waits until every accepted one has ended, and says what
-/// became of them. Exits 1 if one was lost or ended twice.
+/// became of them. Exits 1 if one was lost, or promised twice.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// How many deliveries.

@@ -117,9 +117,10 @@ impl Gateway {
         let internal = tokio::spawn(probes::serve(self.internal, routes, deadlines, after.clone()));
 
         let (pool, budget) = (&self.health_pool, common.start_budget);
-        let schema =
-            process::require(&self.health, "Postgres", budget, || store::contract_check::require(pool))
-                .await?;
+        let schema = process::require(&self.health, "Postgres", budget, &stop, || {
+            store::contract_check::require(pool)
+        });
+        let Some(schema) = schema.await? else { return Ok(()) };
         let watch = tokio::spawn(process::keep_checking(self.health_pool.clone(), schema, stop.clone()));
         let health = self.health.clone();
         let stopping = stop.clone();

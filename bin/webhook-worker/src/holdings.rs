@@ -1,5 +1,7 @@
 //! One holdings sync: positions, balances, recent orders.
 
+use std::collections::BTreeMap;
+
 use contract::{Blocked, Cause, RetryClass, Verdict};
 use providers::Failure;
 use providers::snaptrade::{Balance, Client, Fetched, Order, Position, User};
@@ -38,8 +40,8 @@ async fn fetch(client: &Client, user: &User, account: Uuid, lease: &Lease) -> Re
         account_id: account,
         as_of: Some(positions.data_freshness.as_of),
         positions: positions.results.into_iter().map(position).collect(),
-        balances: balances.into_iter().map(balance).collect(),
-        orders: orders.orders.into_iter().map(order).collect(),
+        balances: last_of_each(balances.into_iter().map(balance), |balance| balance.currency.clone()),
+        orders: last_of_each(orders.orders.into_iter().map(order), |order| order.brokerage_order_id.clone()),
     })
 }
 
@@ -49,12 +51,18 @@ async fn call<T>(
     lease: &Lease,
     call: impl Future<Output = Result<Fetched<T>, Failure>>,
 ) -> Result<T, Cut> {
-    if !lease.has_time_for(client.timeout()) {
-        return Err(Cut::NoTime);
-    }
-    let fetched = call.await.map_err(Cut::Failed)?;
+    let under_way = lease.begin_call(client.timeout()).ok_or(Cut::NoTime)?;
+    let fetched = call.await;
+    under_way.end();
+    let fetched = fetched.map_err(Cut::Failed)?;
     lease.note_request(fetched.request_id);
     Ok(fetched.value)
+}
+
+/// The provider may name one thing twice; a row is there once.
+fn last_of_each<T>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> String) -> Vec<T> {
+    let by_key: BTreeMap<String, T> = items.map(|item| (key(&item), item)).collect();
+    by_key.into_values().collect()
 }
 
 fn position(position: Position) -> snaptrade::Position {

@@ -4,13 +4,13 @@
 
 mod holdings;
 
-use contract::snaptrade::{AccountSync, WorkType};
+use contract::snaptrade::{AccountState, AccountSync, WorkType};
 use contract::{Cause, DeadReason, RetryClass, Verdict};
 use providers::snaptrade::{Client, User};
 use queue::{Handler, Lease};
 use store::seal::Sealer;
-use store::snaptrade::AccountState;
 use store::{Effect, Pool};
+use telemetry::log::chain;
 
 /// Runs account syncs.
 pub struct SnaptradeSync {
@@ -34,11 +34,9 @@ impl Handler for SnaptradeSync {
         {
             Ok(Some(credentials)) => credentials,
             Ok(None) => return refused("unknown_account", "nobody told us of this account"),
-            Err(error @ store::Error::Unseal { .. }) => {
-                return Verdict::Retry(Cause::new(RetryClass::Transient, "unseal", error.to_string()));
-            }
             Err(error) => {
-                return Verdict::Retry(Cause::new(RetryClass::Transient, "database", error.to_string()));
+                let code = if matches!(error, store::Error::Unseal { .. }) { "unseal" } else { "database" };
+                return Verdict::Retry(Cause::new(RetryClass::Transient, code, chain(&error)));
             }
         };
         if credentials.state != AccountState::Open {

@@ -11,6 +11,7 @@ pub mod command;
 pub mod dead_letter;
 pub mod env;
 pub mod job;
+pub mod killbill;
 pub mod queue;
 pub mod retry;
 pub mod snaptrade;

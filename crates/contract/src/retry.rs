@@ -36,14 +36,6 @@ pub enum RetryClass {
 }
 
 impl RetryClass {
-    /// Whether a failure of this class uses up one of the command's attempts.
-    pub const fn burns_attempt(self) -> bool {
-        match self {
-            Self::Transient | Self::Conflict | Self::Permanent => true,
-            Self::Throttled | Self::NotReady => false,
-        }
-    }
-
     /// The reason of the dead letter once the class's patience is used up.
     pub const fn dead_reason(self) -> DeadReason {
         match self {

@@ -68,6 +68,18 @@ impl EventType {
     }
 }
 
+/// Whether an account may be synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum AccountState {
+    /// Yes.
+    Open,
+    /// Not until its owner repairs the connection.
+    Paused,
+    /// Never again.
+    Closed,
+}
+
 /// Which data of an account a sync fetches.
 #[derive(
     Clone,

@@ -47,14 +47,43 @@ pub struct Cause {
 
 impl Cause {
     /// A cause of `class` with a stable `code` and one sentence.
-    pub fn new(class: RetryClass, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { class, code: code.into(), message: message.into(), request_id: None, not_before: None }
+    ///
+    /// Both may come from outside: control characters are left out, and what is too long is cut off.
+    pub fn new(class: RetryClass, code: impl AsRef<str>, message: impl AsRef<str>) -> Self {
+        let (code, message) = (plain(code.as_ref(), LONGEST_CODE), plain(message.as_ref(), LONGEST_MESSAGE));
+        Self { class, code, message, request_id: None, not_before: None }
     }
 
     /// The same cause with the provider's id of the request.
     #[must_use]
     pub fn with_request_id(mut self, request_id: Option<String>) -> Self {
-        self.request_id = request_id;
+        self.request_id = request_id.map(|id| plain(&id, LONGEST_CODE));
         self
+    }
+}
+
+/// In characters.
+const LONGEST_CODE: usize = 64;
+/// In characters.
+const LONGEST_MESSAGE: usize = 500;
+
+/// Nothing in it can break a log line, a terminal or a row.
+fn plain(text: &str, longest: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(longest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_from_outside_cannot_break_a_row_or_a_log_line() {
+        let cause = Cause::new(RetryClass::Permanent, "a\u{0}b\n", "\u{1b}[31m".repeat(1000))
+            .with_request_id(Some("x".repeat(1000)));
+
+        assert_eq!(cause.code, "ab");
+        assert_eq!(cause.message.len(), LONGEST_MESSAGE);
+        assert!(!cause.message.contains('\u{1b}'));
+        assert_eq!(cause.request_id.map(|id| id.len()), Some(LONGEST_CODE));
     }
 }

@@ -1,6 +1,5 @@
 //! The routes of the public listener and what every request passes first.
 
-use std::error::Error as StdError;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +9,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use store::Pool;
 use telemetry::Metrics;
+use telemetry::log::chain;
 use tokio::sync::Semaphore;
 
 use crate::options::Options;
@@ -68,14 +68,14 @@ pub(crate) async fn in_a_task<T: Send + 'static>(
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
             let correlation_id = context::current_correlation_id();
-            tracing::warn!(error = &error as &dyn StdError, correlation_id, "answered 503");
+            tracing::warn!(error = chain(&error), correlation_id, "answered 503");
             Err(match error.fault() {
                 store::Fault::Passing => Problem::Unavailable,
                 store::Fault::Values | store::Fault::Other => Problem::Internal,
             })
         }
         Err(panic) => {
-            tracing::error!(error = &panic as &dyn StdError, "a request's task panicked");
+            tracing::error!(error = chain(&panic), "a request's task panicked");
             Err(Problem::Internal)
         }
     }

@@ -16,7 +16,7 @@ use store::inbox::{Delivery, Fate, Outcome, Receipt};
 use store::{Pool, inbox};
 use uuid::Uuid;
 use webhook::Identity;
-use webhook::snaptrade::{AccountState, Event, Meaning, SIGNATURE_HEADER, SOURCE};
+use webhook::snaptrade::{Event, Meaning, SIGNATURE_HEADER, SOURCE};
 
 use crate::body;
 use crate::context::Context;
@@ -63,22 +63,12 @@ const fn word(outcome: Outcome) -> &'static str {
 async fn take_in(pool: &Pool, body: Bytes, context: &Context) -> Result<Receipt, store::Error> {
     let event = Event::read(&body);
     let account = match event.account_id {
-        Some(id) => account_state(pool, id).await?,
-        None => AccountState::Unknown,
+        Some(id) => store::snaptrade::states(pool, &[id]).await?.remove(&id),
+        None => None,
     };
     let delivery = delivery(body, &event, &event.meaning(account), context);
     let receipts = inbox::accept(pool, std::slice::from_ref(&delivery)).await?;
     Ok(receipts[0])
-}
-
-async fn account_state(pool: &Pool, id: Uuid) -> Result<AccountState, store::Error> {
-    let states = store::snaptrade::states(pool, &[id]).await?;
-    Ok(match states.get(&id) {
-        Some(store::snaptrade::AccountState::Open) => AccountState::Open,
-        Some(store::snaptrade::AccountState::Paused) => AccountState::Paused,
-        Some(store::snaptrade::AccountState::Closed) => AccountState::Closed,
-        None => AccountState::Unknown,
-    })
 }
 
 fn delivery(body: Bytes, event: &Event, meaning: &Meaning, context: &Context) -> Delivery {

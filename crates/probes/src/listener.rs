@@ -8,7 +8,6 @@ use std::io;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -39,15 +38,13 @@ pub async fn serve(listener: TcpListener, router: Router, deadlines: Deadlines, 
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
-            Ok((stream, peer)) => {
+            Ok((stream, _)) => {
                 // Small answers must not wait for more of them.
                 let _ = stream.set_nodelay(true);
                 let router = router.clone();
                 let service = hyper::service::service_fn(
                     move |request: hyper::Request<hyper::body::Incoming>| {
-                        let mut request = request.map(axum::body::Body::new);
-                        request.extensions_mut().insert(ConnectInfo(peer));
-                        let answer = router.clone().oneshot(request);
+                        let answer = router.clone().oneshot(request.map(axum::body::Body::new));
                         async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
                     },
                 );

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use probes::{Check, Health};
 use settings::Shown;
 use store::Pool;
+use telemetry::log::chain;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Error;
@@ -19,12 +20,14 @@ const RETRY: Duration = Duration::from_millis(500);
 const WATCH: Duration = Duration::from_secs(2);
 
 /// Tries until `dependency` answers, not ready meanwhile, and gives up by name when the budget is used up.
+/// Nothing where the process was told to stop first.
 pub async fn require<E, F>(
     health: &Health,
     dependency: &'static str,
     budget: Duration,
+    stop: &CancellationToken,
     mut attempt: impl FnMut() -> F,
-) -> Result<Check, Error>
+) -> Result<Option<Check>, Error>
 where
     E: StdError + Send + Sync + 'static,
     F: Future<Output = Result<(), E>>,
@@ -32,18 +35,19 @@ where
     let check = health.check(dependency);
     let deadline = Instant::now() + budget;
     loop {
-        match attempt().await {
+        let Some(answer) = stop.run_until_cancelled(attempt()).await else { return Ok(None) };
+        match answer {
             Ok(()) => {
                 check.ready();
-                return Ok(check);
+                return Ok(Some(check));
             }
             Err(error) if Instant::now() + RETRY >= deadline => {
                 return Err(Error::Missing { dependency, source: Box::new(error) });
             }
             Err(error) => {
-                tracing::warn!(dependency, error = &error as &dyn StdError, "not there yet; trying again");
-                check.failing(error.to_string());
-                tokio::time::sleep(RETRY).await;
+                tracing::warn!(dependency, error = chain(&error), "not there yet; trying again");
+                check.failing(chain(&error));
+                stop.run_until_cancelled(tokio::time::sleep(RETRY)).await;
             }
         }
     }
@@ -55,7 +59,9 @@ pub async fn check(common: &Options, database: &store::Options, shown: &Shown) -
     let pool = Pool::prepare(database, "check", 1)
         .map_err(|error| Error::failed("preparing a connection", error))?;
     let health = Health::new();
-    require(&health, "Postgres", common.start_budget, || store::contract_check::require(&pool)).await?;
+    let never = CancellationToken::new();
+    require(&health, "Postgres", common.start_budget, &never, || store::contract_check::require(&pool))
+        .await?;
     print!("{shown}");
     Ok(())
 }
@@ -74,9 +80,9 @@ pub async fn keep_checking(pool: Pool, check: Check, stop: CancellationToken) {
             }
             Err(error) => {
                 if was_ready {
-                    tracing::error!(error = &error as &dyn StdError, "Postgres does not answer");
+                    tracing::error!(error = chain(&error), "Postgres does not answer");
                 }
-                check.failing(error.to_string());
+                check.failing(chain(&error));
                 was_ready = false;
             }
         }

@@ -1,8 +1,9 @@
 //! Why a process ended, as an exit code that a script can tell apart.
 
 use std::error::Error as StdError;
-use std::fmt::Write;
 use std::process::ExitCode;
+
+use telemetry::log::chain;
 
 /// `EX_USAGE` of sysexits: a setting is unset or wrong, and starting again won't help.
 const CONFIGURATION: u8 = 64;
@@ -60,20 +61,6 @@ pub fn report(outcome: Result<(), Error>) -> ExitCode {
     }
 }
 
-/// The error and its causes, each once.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let sentence = next.to_string();
-        if !text.ends_with(&sentence) {
-            let _ = write!(text, ": {sentence}");
-        }
-        cause = next.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -81,14 +68,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_follow_one_another_and_none_is_repeated() {
-        let inner = io::Error::other("connection refused");
-        let error = Error::Missing { dependency: "Postgres", source: Box::new(inner) };
+    fn a_script_can_tell_what_went_wrong_by_the_exit_code() {
+        let missing =
+            Error::Missing { dependency: "Postgres", source: Box::new(io::Error::other("refused")) };
 
-        assert_eq!(
-            chain(&error),
-            "Postgres is required and did not answer within the start budget: connection refused"
-        );
-        assert_eq!(error.code(), 69);
+        assert_eq!(missing.code(), 69);
+        assert_eq!(Error::failed("listening", "taken").code(), 1);
     }
 }

@@ -75,9 +75,10 @@ pub async fn work<H: Handler>(
             .map_err(|error| Error::failed("preparing database connections", error))
     };
     let health_pool = pool("health", 1)?;
-    let schema =
-        require(&health, "Postgres", common.start_budget, || store::contract_check::require(&health_pool))
-            .await?;
+    let schema = require(&health, "Postgres", common.start_budget, &stop, || {
+        store::contract_check::require(&health_pool)
+    });
+    let Some(schema) = schema.await? else { return Ok(()) };
     let watch = tokio::spawn(keep_checking(health_pool, schema, stop.clone()));
     let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
     let handler = handler(&resources);

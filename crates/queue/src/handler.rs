@@ -1,7 +1,7 @@
 //! The one trait a workload implements, and the lease that it runs under.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use contract::{Job, Verdict};
@@ -43,6 +43,8 @@ struct Inner {
     held_until: Mutex<Instant>,
     lost: CancellationToken,
     request_ids: Mutex<Vec<String>>,
+    /// Until when a call of this run may still be under way at the provider.
+    call_until: Mutex<Option<Instant>>,
 }
 
 impl Lease {
@@ -55,6 +57,7 @@ impl Lease {
             held_until: Mutex::new(held_until),
             lost: CancellationToken::new(),
             request_ids: Mutex::default(),
+            call_until: Mutex::default(),
         }))
     }
 
@@ -78,29 +81,40 @@ impl Lease {
         &self.0.trace
     }
 
-    /// Whether an outside call that may take `timeout` would end while the lease is surely ours. A call that
-    /// starts later could still be under way when the next worker begins.
-    pub fn has_time_for(&self, timeout: Duration) -> bool {
-        !self.0.lost.is_cancelled() && Instant::now() + timeout + MARGIN <= self.held_until()
+    /// Asks to make an outside call that may take `timeout`. Nothing where the call might end after the lease
+    /// does: it could still be under way when the next worker begins. Keep the answer until the call has ended.
+    pub fn begin_call(&self, timeout: Duration) -> Option<Call<'_>> {
+        let ends = Instant::now() + timeout;
+        let fits = !self.0.lost.is_cancelled() && ends + MARGIN <= self.held_until();
+        fits.then(|| {
+            *lock(&self.0.call_until) = Some(ends);
+            Call { lease: self, ended: false }
+        })
     }
 
     /// Notes the provider's id of a request, so that the command shows it.
     pub fn note_request(&self, id: Option<String>) {
         if let Some(id) = id {
-            self.0.request_ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+            lock(&self.0.request_ids).push(id);
         }
     }
 
     pub(crate) fn request_ids(&self) -> Vec<String> {
-        self.0.request_ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0.request_ids).clone()
+    }
+
+    /// How long a call of this run may still be under way at the provider, although nobody waits for it here.
+    pub(crate) fn call_left(&self) -> Duration {
+        lock(&self.0.call_until)
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
     pub(crate) fn held_until(&self) -> Instant {
-        *self.0.held_until.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0.held_until)
     }
 
     pub(crate) fn extend(&self, until: Instant) {
-        *self.0.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *lock(&self.0.held_until) = until;
     }
 
     pub(crate) fn lose(&self) {
@@ -110,4 +124,31 @@ impl Lease {
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.0.lost
     }
+}
+
+/// An outside call under way.
+#[must_use = "keep it until the call has ended, then say so"]
+pub struct Call<'a> {
+    lease: &'a Lease,
+    ended: bool,
+}
+
+impl Call<'_> {
+    /// The provider has answered, or will never see the call.
+    pub fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Call<'_> {
+    /// Dropped without an end (the run was given up), it is taken to be under way until its timeout.
+    fn drop(&mut self) {
+        if self.ended {
+            *lock(&self.lease.0.call_until) = None;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use contract::QueueSpec;
 use probes::Health;
 use store::Pool;
-use store::queue::{Beat, Held, beat};
+use store::queue::{Beat, Fence, Held, beat};
 use telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
@@ -20,9 +20,12 @@ use crate::handler::Lease;
 /// A run that lasts longer than this is shown as running; a shorter one goes from queued to done in one write.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 
+/// One, and one to go on with while the other is found dead.
+const CONNECTIONS: u32 = 2;
+
 /// The running leases of one process for one queue.
 pub(crate) struct Heart {
-    running: Arc<Mutex<HashMap<i64, Entry>>>,
+    running: Arc<Mutex<HashMap<Fence, Entry>>>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,8 +47,8 @@ impl Heart {
         health: &Health,
     ) -> Result<Self, Error> {
         let name = queue.name;
-        let pool =
-            Pool::prepare(options, "heartbeat", 1).map_err(|source| Error::Heart { queue: name, source })?;
+        let pool = Pool::prepare(options, "heartbeat", CONNECTIONS)
+            .map_err(|source| Error::Heart { queue: name, source })?;
         let (running, stop) = (Arc::new(Mutex::new(HashMap::new())), CancellationToken::new());
         let beats = Beats { pool, queue, metrics, running: running.clone() };
         let pulse = health.pulse("heartbeat", Duration::from_secs(30));
@@ -74,9 +77,9 @@ impl Heart {
     pub(crate) fn beat_for(&self, lease: &Lease, claimed_at: DateTime<Utc>) -> Beating {
         let now = Instant::now();
         let entry = Entry { lease: lease.clone(), claimed_at, since: now, renewed: now, is_shown: false };
-        let msg_id = lease.fence().msg_id;
-        lock(&self.running).insert(msg_id, entry);
-        Beating { running: self.running.clone(), msg_id }
+        let fence = lease.fence();
+        lock(&self.running).insert(fence, entry);
+        Beating { running: self.running.clone(), fence }
     }
 }
 
@@ -92,13 +95,13 @@ impl Drop for Heart {
 
 /// Keeps one lease in the heartbeat.
 pub(crate) struct Beating {
-    running: Arc<Mutex<HashMap<i64, Entry>>>,
-    msg_id: i64,
+    running: Arc<Mutex<HashMap<Fence, Entry>>>,
+    fence: Fence,
 }
 
 impl Drop for Beating {
     fn drop(&mut self) {
-        lock(&self.running).remove(&self.msg_id);
+        lock(&self.running).remove(&self.fence);
     }
 }
 
@@ -106,7 +109,7 @@ struct Beats {
     pool: Pool,
     queue: QueueSpec,
     metrics: Arc<Metrics>,
-    running: Arc<Mutex<HashMap<i64, Entry>>>,
+    running: Arc<Mutex<HashMap<Fence, Entry>>>,
 }
 
 impl Beats {
@@ -117,28 +120,20 @@ impl Beats {
 
     async fn once(&self) {
         let before = Instant::now();
-        self.drop_expired(before);
         let due = self.due(before);
         if due.is_empty() {
             return;
         }
-        match beat(&self.pool, &self.queue, &due).await {
+        match beat(&self.pool, self.queue.name, self.queue.lease, &due).await {
             Ok(held) => self.note(&due, &held, before),
             Err(error) => {
                 self.metrics.loop_errors.with_label_values(&[self.queue.name, "beat"]).inc();
                 tracing::warn!(
                     queue = self.queue.name,
-                    error = &error as &dyn std::error::Error,
+                    error = telemetry::log::chain(&error),
                     "heartbeat failed"
                 );
             }
-        }
-    }
-
-    /// A lease that could not be renewed in time is not ours any more, whatever the database would say.
-    fn drop_expired(&self, now: Instant) {
-        for entry in lock(&self.running).values().filter(|entry| entry.lease.held_until() <= now) {
-            entry.lease.lose();
         }
     }
 
@@ -154,18 +149,21 @@ impl Beats {
         lock(&self.running).values().filter(due).map(to_beat).collect()
     }
 
-    fn note(&self, asked: &[Beat], held: &[(i64, Held)], before: Instant) {
+    fn note(&self, asked: &[Beat], held: &[(Fence, Held)], before: Instant) {
         let mut running = lock(&self.running);
         for beat in asked {
-            let Some(entry) = running.get_mut(&beat.fence.msg_id) else { continue };
-            match held.iter().find(|(id, _)| *id == beat.fence.msg_id) {
+            let Some(entry) = running.get_mut(&beat.fence) else { continue };
+            match held.iter().find(|(fence, _)| *fence == beat.fence) {
                 Some((_, Held::Renewed)) => {
                     entry.renewed = before;
                     entry.is_shown = true;
                     entry.lease.extend(before + self.queue.lease);
                 }
                 Some((_, Held::Busy)) => {}
-                None => entry.lease.lose(),
+                None => {
+                    self.metrics.stale_writes.with_label_values(&[self.queue.name, "beat"]).inc();
+                    entry.lease.lose();
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ mod run;
 mod runner;
 mod settle;
 
-pub use handler::{Handler, Lease};
+pub use handler::{Call, Handler, Lease};
 pub use options::Options;
 pub use runner::Runner;
 

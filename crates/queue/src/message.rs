@@ -25,9 +25,10 @@ pub(crate) fn read<J: Job>(claimed: &Claimed) -> Message<J> {
         return Message::Closed;
     }
     let envelope: Option<Envelope> = serde_json::from_value(claimed.message.clone()).ok();
-    let is_ours = envelope.is_some_and(|envelope| envelope.kind == J::KIND) && ledger.kind == J::KIND;
-    if !is_ours {
-        let sentence = format!("this queue's handler knows `{}`, not `{}`", J::KIND, ledger.kind);
+    let kind = envelope.map_or_else(|| "an unreadable message".to_owned(), |envelope| envelope.kind);
+    if kind != J::KIND || ledger.kind != J::KIND {
+        let sentence =
+            format!("this queue's handler knows `{}`, not `{kind}` for `{}`", J::KIND, ledger.kind);
         return Message::Unreadable(DeadReason::UnsupportedKind, permanent("unsupported_kind", sentence));
     }
     if ledger.version > J::VERSION {
@@ -49,6 +50,6 @@ fn payload<J: Job>(ledger: &Ledger) -> Message<J> {
     }
 }
 
-fn permanent(code: &str, sentence: impl Into<String>) -> Cause {
+fn permanent(code: &str, sentence: impl AsRef<str>) -> Cause {
     Cause::new(RetryClass::Permanent, code, sentence)
 }

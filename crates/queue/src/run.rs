@@ -31,6 +31,8 @@ pub(crate) struct Run {
     pub(crate) lease: Lease,
     pub(crate) command: Option<Uuid>,
     pub(crate) claimed_at: DateTime<Utc>,
+    /// Cancelled when the process can't wait any longer.
+    pub(crate) give_up: CancellationToken,
     deadline: Duration,
     history: History,
 }
@@ -44,6 +46,7 @@ impl Run {
         worker: &Arc<str>,
         claimed: &Claimed,
         claim_sent: Instant,
+        give_up: CancellationToken,
     ) -> Self {
         let ledger = claimed.command.as_ref();
         let history = ledger.map_or_else(History::default, |ledger| History {
@@ -71,18 +74,14 @@ impl Run {
             ),
             command,
             claimed_at: claimed.claimed_at,
+            give_up,
             deadline: options.run_deadline,
             history,
         }
     }
 
-    /// Runs the handler and settles. `give_up` is cancelled when the process can't wait any longer.
-    pub(crate) async fn finish<H: Handler>(
-        self,
-        handler: Arc<H>,
-        claimed: Claimed,
-        give_up: CancellationToken,
-    ) -> Outcome {
+    /// Runs the handler and settles.
+    pub(crate) async fn finish<H: Handler>(self, handler: Arc<H>, claimed: Claimed) -> Outcome {
         let job: H::Job = match message::read(&claimed) {
             Message::Job(job) => job,
             Message::Closed => return self.drop_closed().await,
@@ -96,24 +95,46 @@ impl Run {
         let lease = self.lease.clone();
         // A task of its own, so that a panic ends the run and not the worker.
         let handled = AbortOnDrop(tokio::spawn(async move { handler.handle(&job, &lease).await }));
-        match self.watched(handled, give_up).await {
+        match self.watched(handled, &self.give_up).await {
             Ending::Verdict(verdict) => self.judge(verdict).await,
             Ending::Lost => "lost",
             Ending::Stopped => self.hand_back().await,
         }
     }
 
-    async fn watched(&self, mut handled: AbortOnDrop, give_up: CancellationToken) -> Ending {
-        tokio::select! {
+    async fn watched(&self, mut handled: AbortOnDrop, give_up: &CancellationToken) -> Ending {
+        let ending = tokio::select! {
             finished = &mut handled.0 => match finished {
-                Ok(verdict) => Ending::Verdict(verdict),
-                Err(_) => Ending::Verdict(failed("panic", "the handler panicked")),
+                Ok(verdict) => return Ending::Verdict(verdict),
+                Err(_) => return Ending::Verdict(failed("panic", "the handler panicked")),
             },
-            () = self.lease.lost().cancelled() => Ending::Lost,
+            () = self.lease_ends() => Ending::Lost,
             () = give_up.cancelled() => Ending::Stopped,
             () = tokio::time::sleep(self.deadline) => {
                 Ending::Verdict(failed("deadline", "the run took longer than its workload allows"))
             }
+        };
+        // It must have stopped before anybody else may begin.
+        handled.0.abort();
+        let _ = (&mut handled.0).await;
+        ending
+    }
+
+    /// Returns when the lease is lost: taken by another worker, or not renewed in time, whatever the database
+    /// would say by now.
+    async fn lease_ends(&self) {
+        let expired = async {
+            loop {
+                let until = self.lease.held_until();
+                if Instant::now() >= until {
+                    return;
+                }
+                tokio::time::sleep_until(until.into()).await;
+            }
+        };
+        tokio::select! {
+            () = self.lease.lost().cancelled() => {}
+            () = expired => self.lease.lose(),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The claim loop of one process for one queue.
 
-use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use probes::{Health, Pulse};
 use store::Pool;
-use store::queue::{Claimed, claim};
+use store::queue::{Claimed, claim, hand_back};
 use telemetry::Metrics;
+use telemetry::log::chain;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -96,6 +96,10 @@ impl<H: Handler> Runner<H> {
             let limit = u32::try_from(permits.len()).unwrap_or(u32::MAX);
             pause = match claim(&self.pool, &self.options.queue(), limit).await {
                 Ok(claimed) if claimed.is_empty() => jittered(self.options.poll),
+                Ok(claimed) if stop.is_cancelled() => {
+                    self.hand_back_unstarted(&claimed).await;
+                    break;
+                }
                 Ok(claimed) => {
                     for (message, permit) in claimed.into_iter().zip(permits) {
                         runs.spawn(self.run(message, permit, sent, heart, give_up));
@@ -104,13 +108,23 @@ impl<H: Handler> Runner<H> {
                 }
                 Err(error) => {
                     self.metrics.loop_errors.with_label_values(&[self.options.queue().name, "claim"]).inc();
-                    tracing::warn!(error = &error as &dyn StdError, "claiming failed; trying again");
+                    tracing::warn!(error = chain(&error), "claiming failed; trying again");
                     jittered((pause * 2).clamp(Duration::from_millis(250), LONGEST_PAUSE))
                 }
             };
             pulse.beat();
         }
         pulse.end();
+    }
+
+    /// Claimed while the process was told to stop: somebody else shall run them.
+    async fn hand_back_unstarted(&self, claimed: &[Claimed]) {
+        for message in claimed {
+            let command = message.command.as_ref().map(|command| command.id);
+            if let Err(error) = hand_back(&self.pool, message.fence, command, Duration::ZERO).await {
+                tracing::warn!(error = chain(&error), "handing a message back; it comes back by itself");
+            }
+        }
     }
 
     /// One run, from its start to its settlement, holding its slot and its heartbeat.
@@ -122,9 +136,10 @@ impl<H: Handler> Runner<H> {
         heart: &Arc<Heart>,
         give_up: &CancellationToken,
     ) -> impl Future<Output = ()> + Send + use<H> {
-        let run = Run::new(&self.options, &self.pool, &self.metrics, &self.worker, &claimed, sent);
+        let run =
+            Run::new(&self.options, &self.pool, &self.metrics, &self.worker, &claimed, sent, give_up.clone());
         let beating = heart.beat_for(&run.lease, claimed.claimed_at);
-        let (handler, give_up) = (self.handler.clone(), give_up.clone());
+        let handler = self.handler.clone();
         let (metrics, queue) = (self.metrics.clone(), self.options.queue().name);
         async move {
             metrics.claimed.with_label_values(&[queue]).inc();
@@ -132,7 +147,7 @@ impl<H: Handler> Runner<H> {
             metrics.start_seconds.with_label_values(&[queue]).observe(waited.as_secs_f64());
             metrics.in_flight.with_label_values(&[queue]).inc();
             let started = Instant::now();
-            let outcome = run.finish(handler, claimed, give_up).await;
+            let outcome = run.finish(handler, claimed).await;
             metrics.run_seconds.with_label_values(&[queue, outcome]).observe(started.elapsed().as_secs_f64());
             metrics.runs.with_label_values(&[queue, outcome]).inc();
             metrics.in_flight.with_label_values(&[queue]).dec();

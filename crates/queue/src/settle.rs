@@ -1,6 +1,5 @@
 //! Brings a run to its end in the database, trying again while the lease lasts.
 
-use std::error::Error as StdError;
 use std::time::{Duration, Instant};
 
 use contract::{Cause, DeadReason, RetryClass};
@@ -8,15 +7,31 @@ use policy::settle::Settlement;
 use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed, succeed_with};
 use store::queue::hand_back;
 use store::{Effect, Fault};
+use telemetry::log::chain;
 use uuid::Uuid;
 
 use crate::run::Run;
+
+/// Whether a fenced write found its lease.
+#[derive(Clone, Copy)]
+enum Written {
+    /// It did.
+    Ours,
+    /// It did not, but an earlier try of the same write may have.
+    Perhaps,
+    /// It did not: the lease was another worker's.
+    Stale,
+}
 
 /// What the run came to, as its metric label.
 pub(crate) type Outcome = &'static str;
 
 /// The pause between two tries to settle.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// A run that can't be settled for this long is left: its message comes back by itself when the lease ends, and
+/// its slot is needed.
+const BUDGET: Duration = Duration::from_secs(20);
 
 impl Run {
     /// Writes the end of a run. The lease stays in the heartbeat meanwhile.
@@ -46,15 +61,29 @@ impl Run {
             request_ids: self.lease.request_ids(),
         };
         match self.retried("settle", || self.write_success(&done, effect)).await {
-            Ok(ours) => self.judged("settle", "succeeded", ours),
+            Ok(written) => self.judged("settle", "succeeded", written),
             Err(error) if error.fault() == Fault::Values => {
-                let sentence = "the database refused to store the effect of the run";
-                let cause = Cause::new(RetryClass::Permanent, "effect_refused", sentence);
-                tracing::error!(error = &error as &dyn StdError, queue = self.queue.name, "effect refused");
+                let cause = Cause::new(
+                    RetryClass::Permanent,
+                    "effect_refused",
+                    "the database refused to store the effect of the run; the worker's log has its reason",
+                );
+                tracing::error!(error = chain(&error), queue = self.queue.name, command = %self.lease.command(), "effect refused");
                 self.bury(DeadReason::EffectRefused, &cause).await
             }
+            Err(error) if error.fault() == Fault::Other => self.fail_unsettled().await,
             Err(_) => "unsettled",
         }
+    }
+
+    /// A success that can't be written for a reason that nobody foresaw counts as a failure: else it would be
+    /// repeated for ever, provider calls and all.
+    async fn fail_unsettled(&self) -> Outcome {
+        let cause =
+            Cause::new(RetryClass::Transient, "unsettled", "the success of the run could not be written");
+        self.log_failure("failed; will be tried again", &cause);
+        let unfinished = self.unfinished(self.workload.spec().backoff_first, &cause);
+        self.fenced("delay", "retried", || delay(&self.pool, &unfinished)).await
     }
 
     async fn write_success(&self, done: &Done, effect: &Effect) -> Result<bool, store::Error> {
@@ -80,10 +109,10 @@ impl Run {
         self.fenced("bury", "dead_lettered", || bury(&self.pool, &dead)).await
     }
 
-    /// Gives the message back untouched.
+    /// Gives the message back untouched, once no call of this run can be under way any more.
     pub(crate) async fn hand_back(&self) -> Outcome {
-        let message = (self.lease.fence(), self.command);
-        self.fenced("hand_back", "handed_back", || hand_back(&self.pool, &self.queue, message)).await
+        let (fence, pause) = (self.lease.fence(), self.lease.call_left());
+        self.fenced("hand_back", "handed_back", || hand_back(&self.pool, fence, self.command, pause)).await
     }
 
     /// Archives the message of a command that needs no run.
@@ -108,45 +137,46 @@ impl Run {
         write: impl Fn() -> F,
     ) -> Outcome {
         match self.retried(operation, write).await {
-            Ok(ours) => self.judged(operation, outcome, ours),
+            Ok(written) => self.judged(operation, outcome, written),
             Err(_) => "unsettled",
         }
     }
 
-    fn judged(&self, operation: &'static str, outcome: Outcome, ours: bool) -> Outcome {
-        if ours {
-            return outcome;
+    fn judged(&self, operation: &'static str, outcome: Outcome, written: Written) -> Outcome {
+        match written {
+            Written::Ours | Written::Perhaps => outcome,
+            Written::Stale => {
+                self.metrics.stale_writes.with_label_values(&[self.queue.name, operation]).inc();
+                "lost"
+            }
         }
-        self.metrics.stale_writes.with_label_values(&[self.queue.name, operation]).inc();
-        "lost"
     }
 
-    /// Tries again while the database is away and the lease is ours; after that the message comes back by
-    /// itself.
+    /// Tries again while the database is away, the lease is ours and the budget lasts; after that the message
+    /// comes back by itself.
     async fn retried<F: Future<Output = Result<bool, store::Error>>>(
         &self,
         operation: &'static str,
         write: impl Fn() -> F,
-    ) -> Result<bool, store::Error> {
+    ) -> Result<Written, store::Error> {
+        let deadline = (Instant::now() + BUDGET).min(self.lease.held_until());
+        let mut unsure = false;
         loop {
             let error = match write().await {
-                Ok(value) => return Ok(value),
+                Ok(true) => return Ok(Written::Ours),
+                // An earlier try may have been committed before its answer was lost.
+                Ok(false) if unsure => return Ok(Written::Perhaps),
+                Ok(false) => return Ok(Written::Stale),
                 Err(error) => error,
             };
             self.metrics.loop_errors.with_label_values(&[self.queue.name, operation]).inc();
-            let hopeless = error.fault() != Fault::Passing || Instant::now() >= self.lease.held_until();
-            tracing::warn!(
-                queue = self.queue.name,
-                command = %self.lease.command(),
-                operation,
-                error = &error as &dyn StdError,
-                hopeless,
-                "writing the end of a run"
-            );
-            if hopeless {
+            let hopeless = error.fault() != Fault::Passing || Instant::now() >= deadline;
+            let (queue, command) = (self.queue.name, self.lease.command());
+            tracing::warn!(queue, %command, operation, error = chain(&error), hopeless, "writing the end of a run");
+            if hopeless || self.give_up.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
                 return Err(error);
             }
-            tokio::time::sleep(RETRY).await;
+            unsure = true;
         }
     }
 

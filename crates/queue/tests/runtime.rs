@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use contract::snaptrade::{AccountSync, WorkType};
-use contract::{Actor, Blocked, Cause, DeadReason, Job, NewCommand, RetryClass, Verdict, Workload};
+use contract::{
+    Actor, Blocked, Cause, DeadReason, Job, NewCommand, QueueSpec, RetryClass, Verdict, Workload,
+};
 use probes::Health;
 use queue::{Handler, Lease, Options, Runner};
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,7 @@ use uuid::Uuid;
 const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
 const QUEUE: &str = WORKLOAD.queue().name;
 const BUDGET: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// What the handler under test does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,6 +34,9 @@ enum Act {
     Succeed,
     Fail,
     NotYet,
+    CoolDown,
+    /// Begins an outside call that never answers.
+    Call,
     GiveUp,
     Panic,
     /// Meets the test at the barrier, then waits to be told to go on.
@@ -81,6 +87,11 @@ impl Handler for Obedient {
                 after: Some(Duration::from_mins(1)),
                 cause: cause(),
             },
+            Act::CoolDown => Verdict::NotYet { why: Blocked::ProviderCooldown, after: None, cause: cause() },
+            Act::Call => {
+                let _under_way = lease.begin_call(CALL_TIMEOUT).expect("the lease is fresh");
+                std::future::pending().await
+            }
             Act::GiveUp => Verdict::Dead(DeadReason::ProviderRejected, cause()),
             Act::Panic => panic!("as told"),
             Act::Meet => {
@@ -168,6 +179,12 @@ impl Bench {
     }
 
     fn run(&self, change: impl FnOnce(&mut Options)) -> (JoinHandle<()>, CancellationToken) {
+        let (runner, stop) = (self.runner(change), CancellationToken::new());
+        let token = stop.clone();
+        (tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)
+    }
+
+    fn runner(&self, change: impl FnOnce(&mut Options)) -> Runner<Obedient> {
         let mut options = Options::of(WORKLOAD);
         options.poll = Duration::from_millis(20);
         options.concurrency = 4;
@@ -175,11 +192,7 @@ impl Bench {
         let handler =
             Obedient { counts: self.counts.clone(), meet: self.meet.clone(), go_on: self.go_on.clone() };
         let beats = store::Options::of_url(self.database.url_as("spillway_worker"), 1);
-        let runner =
-            Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), Health::new());
-        let stop = CancellationToken::new();
-        let token = stop.clone();
-        (tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)
+        Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), Health::new())
     }
 
     async fn status(&self, command: Uuid) -> String {
@@ -201,9 +214,11 @@ impl Bench {
             .remove(0)
     }
 
-    /// Makes a delayed message due.
+    /// Makes delayed messages due: those that no worker holds.
     async fn hurry(&self) {
-        self.database.execute(&format!("update pgmq.q_{QUEUE} set vt = now()")).await;
+        let held = "select 1 from spillway.command c where c.id = spillway.command_of(q.message)
+            and c.status in ('retrying', 'blocked') and q.read_ct = 2 * c.outcomes";
+        self.database.execute(&format!("update pgmq.q_{QUEUE} q set vt = now() where exists ({held})")).await;
     }
 
     fn runs(&self, outcome: &str) -> u64 {
@@ -287,6 +302,21 @@ async fn not_yet_is_shown_as_blocked_and_burns_nothing() {
 }
 
 #[tokio::test]
+async fn waiting_is_bounded_by_the_age_of_its_reason() {
+    let bench = Bench::new().await;
+    let (waiting, cooling) = (bench.send(Act::NotYet).await, bench.send(Act::CoolDown).await);
+    let runner = bench.run(|_| ());
+    bench.becomes(waiting, "blocked").await;
+    bench.becomes(cooling, "blocked").await;
+    bench.database.execute("update spillway.command set blocked_since = now() - interval '2 days'").await;
+    bench.hurry().await;
+
+    assert_eq!(bench.dead_reason(waiting).await, "waited_too_long");
+    assert_eq!(bench.dead_reason(cooling).await, "provider_cooldown");
+    ended(runner).await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_worked_on_is_dead_lettered_with_its_reason() {
     let bench = Bench::new().await;
     let refused = bench.send(Act::GiveUp).await;
@@ -364,16 +394,32 @@ async fn heartbeats_keep_a_run_that_outlives_its_lease_and_show_it_as_running() 
     assert_eq!(bench.counts.started.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn a_run_that_blocks_the_runtimes_thread_keeps_its_lease() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_blocks_the_runtimes_only_thread_keeps_its_lease() {
     let bench = Bench::new().await;
-    let command = bench.send(Act::Spin { ms: 4000 }).await;
-    let runner = bench.run(|options| options.lease = Duration::from_secs(1));
-    bench.becomes(command, "succeeded").await;
-    ended(runner).await;
-
-    let claims = bench.database.number(&format!("select read_ct::bigint from pgmq.a_{QUEUE}")).await;
-    assert_eq!(claims, 1, "nobody else could claim it");
+    let command = bench.send(Act::Spin { ms: 7000 }).await;
+    let lease = Duration::from_secs(3);
+    let runner = bench.runner(|options| options.lease = lease);
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(runner.run_until(token)).unwrap();
+    });
+    eventually("the run has started", BUDGET, async || {
+        (bench.counts.started.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
+    // Another worker that would take it the moment its lease ended.
+    let queue = QueueSpec { lease, ..*WORKLOAD.queue() };
+    eventually("the run has ended", BUDGET, async || {
+        let taken = store::queue::claim(&bench.pool, &queue, 1).await.unwrap();
+        assert!(taken.is_empty(), "the lease ended while the run went on");
+        (bench.status(command).await == "succeeded").then_some(())
+    })
+    .await;
+    stop.cancel();
+    tokio::task::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
 }
 
 #[tokio::test]
@@ -391,6 +437,7 @@ async fn a_stolen_lease_ends_the_run_and_its_late_write_changes_nothing() {
     ended(runner).await;
 
     assert_eq!(bench.counts.finished.load(Ordering::SeqCst), 0, "the handler was dropped");
+    assert_eq!(bench.metrics.stale_writes.with_label_values(&[QUEUE, "beat"]).get(), 1);
     assert_ne!(bench.status(command).await, "succeeded");
     assert_eq!(bench.database.number(&format!("select count(*) from pgmq.q_{QUEUE}")).await, 1);
 }
@@ -437,6 +484,47 @@ async fn work_that_outlasts_the_grace_is_handed_back_untouched() {
     assert_eq!((ledger.status.as_str(), ledger.attempts), ("queued", 0));
     let due = format!("select count(*) from pgmq.q_{QUEUE} where vt <= now()");
     assert_eq!(bench.database.number(&due).await, 1, "another worker can take it at once");
+}
+
+#[tokio::test]
+async fn a_run_given_up_in_mid_call_comes_back_when_the_call_must_have_ended() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Call).await;
+    let runner = bench.run(|options| options.grace = Duration::from_millis(200));
+    eventually("the call is under way", BUDGET, async || {
+        (bench.counts.started.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
+    ended(runner).await;
+
+    assert_eq!(bench.status(command).await, "queued");
+    let pause = format!("select extract(epoch from vt - now())::bigint from pgmq.q_{QUEUE}");
+    let pause = bench.database.number(&pause).await;
+    assert!((30..=40).contains(&pause), "{pause} s of a call that may take 40");
+}
+
+#[tokio::test]
+async fn what_was_claimed_while_the_stop_came_is_handed_back_unstarted() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Succeed).await;
+    let mut other = bench.database.connect().await;
+    let lock = format!("begin; lock table pgmq.q_{QUEUE} in access exclusive mode");
+    sqlx::raw_sql(&lock).execute(&mut other).await.unwrap();
+    let (task, stop) = bench.run(|_| ());
+    eventually("the claim waits for the table", BUDGET, async || {
+        let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+            and wait_event_type = 'Lock' and query like '%queue_claim%'";
+        (bench.database.number(waiting).await == 1).then_some(())
+    })
+    .await;
+    stop.cancel();
+    sqlx::raw_sql("commit").execute(&mut other).await.unwrap();
+    ended((task, stop)).await;
+
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 0);
+    assert_eq!(bench.status(command).await, "queued");
+    let back = format!("select count(*) from pgmq.q_{QUEUE} where vt <= now() and read_ct = 2");
+    assert_eq!(bench.database.number(&back).await, 1, "claimed once, given back once");
 }
 
 #[tokio::test]

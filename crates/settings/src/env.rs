@@ -210,7 +210,8 @@ impl Env {
                 self.shown.note(key.name, if secret { "••••••".to_owned() } else { shown(&value) });
                 Ok(meaning)
             }
-            Err(sentence) if secret => Err(self.refuse(key, sentence)),
+            // A URL that is refused may hold a password that it should not.
+            Err(sentence) if secret || value.contains('@') => Err(self.refuse(key, sentence)),
             Err(sentence) => Err(self.refuse(key, format!("`{}`: {sentence}", shown(&value)))),
         }
     }

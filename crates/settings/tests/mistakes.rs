@@ -113,6 +113,18 @@ fn a_wrong_database_url_is_refused_without_showing_its_password() {
 }
 
 #[test]
+fn a_password_where_none_belongs_is_refused_without_showing_it() {
+    let key = &keys::SNAPTRADE_BASE_URL;
+    for value in ["https://u:canary@host", "https://canary@host", "ftp://u:canary@host", "u:canary@host"] {
+        let text = mistake(key, value, |env| {
+            let _ = env.url(key);
+        });
+        let text = text.expect(value);
+        assert!(text.contains(key.name) && !text.contains("canary"), "{text}");
+    }
+}
+
+#[test]
 fn an_unset_login_falls_back_to_the_common_database() {
     let mut env = Env::of_pairs([(keys::DATABASE_URL.name, "postgres://u:p@h/d")]);
     let url = env.database_url(&keys::GATEWAY_DATABASE_URL, &keys::DATABASE_URL);

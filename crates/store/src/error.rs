@@ -22,6 +22,8 @@ pub enum Error {
         "the sealed secret of SnapTrade user {user_id} does not open; was it sealed with another data key?"
     )]
     Unseal { user_id: String },
+    #[error("account {account_id} belongs to another SnapTrade user already")]
+    AccountMoved { account_id: uuid::Uuid },
 }
 
 /// Who has to do something about an [`Error`].
@@ -49,8 +51,8 @@ impl Error {
 fn fault_of(error: &sqlx::Error) -> Fault {
     match error {
         sqlx::Error::Database(refusal) => match refusal.code().as_deref().map(|code| (code, code.get(..2))) {
-            // Data exceptions and violated constraints.
-            Some((_, Some("22" | "23"))) => Fault::Values,
+            // Cardinality, data exceptions, violated constraints, raised by a function.
+            Some((_, Some("21" | "22" | "23" | "P0"))) => Fault::Values,
             // Connection lost, rolled back, out of resources, shutting down; read-only; lock not available.
             Some((_, Some("08" | "40" | "53" | "57")) | ("25006" | "55P03", _)) => Fault::Passing,
             _ => Fault::Other,

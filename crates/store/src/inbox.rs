@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::command;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::pool::Pool;
 
 /// One authenticated delivery of a webhook.
@@ -79,8 +79,21 @@ pub enum Outcome {
 /// Takes deliveries in, all in one transaction, and answers in their order.
 ///
 /// On an error nothing was taken in, or (where the COMMIT was sent and its answer lost) everything was: the
-/// senders' next try is then answered `duplicate`.
+/// senders' next try is then answered `duplicate`. What jsonb refuses although it parsed (a number with too many
+/// digits) is kept as bytes alone.
 pub async fn accept(pool: &Pool, deliveries: &[Delivery]) -> Result<Vec<Receipt>, Error> {
+    match accept_as_they_are(pool, deliveries).await {
+        Err(error)
+            if error.fault() == Fault::Values && deliveries.iter().any(|delivery| delivery.is_clean_json) =>
+        {
+            let bytes_alone = |delivery: &Delivery| Delivery { is_clean_json: false, ..delivery.clone() };
+            accept_as_they_are(pool, &deliveries.iter().map(bytes_alone).collect::<Vec<_>>()).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn accept_as_they_are(pool: &Pool, deliveries: &[Delivery]) -> Result<Vec<Receipt>, Error> {
     pool.bounded("taking webhooks in", async {
         let mut session = pool.session().await?;
         let mut transaction = session.begin().await?;
@@ -124,7 +137,10 @@ async fn take_in(
         }
     }
     receipts.extend(set_aside(connection, &mut aside).await?);
-    start(connection, deliveries, &accepted).await?;
+    for (requested, id) in start(connection, deliveries, &accepted).await? {
+        let of_command = |receipt: &&mut Receipt| receipt.command_id == Some(requested);
+        receipts.values_mut().filter(of_command).for_each(|receipt| receipt.command_id = Some(id));
+    }
 
     deliveries
         .iter()
@@ -132,12 +148,13 @@ async fn take_in(
         .collect()
 }
 
-/// Writes the ledger rows and the messages of the deliveries that were new.
+/// Writes the ledger rows and the messages of the deliveries that were new. Answers, for each command, the one
+/// that its key stands for: the inbox forgets before the ledger does, so it may be an older one.
 async fn start(
     connection: &mut PgConnection,
     deliveries: &[Delivery],
     accepted: &[(Uuid, Option<Uuid>)],
-) -> Result<(), sqlx::Error> {
+) -> Result<Vec<(Uuid, Uuid)>, sqlx::Error> {
     let new = |delivery: &&Delivery| accepted.iter().any(|(id, _)| *id == delivery.id);
     let commands: Vec<&NewCommand> = deliveries
         .iter()
@@ -147,10 +164,15 @@ async fn start(
             Fate::Record | Fate::Quarantine(_) => None,
         })
         .collect();
-    if !commands.is_empty() {
-        command::enqueue(connection, &commands).await?;
+    if commands.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let enqueued = command::enqueue(connection, &commands).await?;
+    if enqueued.len() != commands.len() {
+        // A workload without its row: nothing must be promised.
+        return Err(sqlx::Error::RowNotFound);
+    }
+    Ok(enqueued.into_iter().map(|command| (command.requested, command.id)).collect())
 }
 
 const fn queued(inbox_id: Uuid, command_id: Option<Uuid>) -> Receipt {

@@ -63,6 +63,19 @@ impl Options {
             // Statements are logged by nobody: they are in the repository, their values are payloads.
             .disable_statement_logging())
     }
+
+    /// A backend that waits for a lock doesn't notice that its client has given up, so the server gives up a
+    /// little earlier by itself.
+    fn session_options(&self, purpose: &str) -> Result<PgConnectOptions, Error> {
+        let statement =
+            self.deadline.saturating_sub(Duration::from_secs(1)).max(self.deadline / 2).as_millis();
+        let timeouts = [
+            ("statement_timeout", statement.to_string()),
+            ("lock_timeout", (statement / 2).to_string()),
+            ("idle_in_transaction_session_timeout", (2 * statement).to_string()),
+        ];
+        Ok(self.connect_options(purpose)?.options(timeouts))
+    }
 }
 
 /// Connections of one process for one purpose. Main work, heartbeats, status reads and health each have their
@@ -81,8 +94,8 @@ impl Pool {
         let inner = PgPoolOptions::new()
             .max_connections(size)
             .acquire_timeout(options.acquire)
-            .after_release(|connection, _| Box::pin(is_outside_a_transaction(connection)))
-            .connect_lazy_with(options.connect_options(purpose)?);
+            .after_release(|connection, _| Box::pin(is_clean(connection)))
+            .connect_lazy_with(options.session_options(purpose)?);
         Ok(Self { inner, deadline: options.deadline })
     }
 
@@ -158,6 +171,13 @@ impl Drop for Session {
             drop(connection.detach());
         }
     }
+}
+
+/// How long a returned connection may take to prove itself; one that takes longer is closed.
+const PROOF: Duration = Duration::from_secs(2);
+
+async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    tokio::time::timeout(PROOF, is_outside_a_transaction(connection)).await.unwrap_or(Ok(false))
 }
 
 /// In a transaction `now()` stands still at its start; outside, in the simple protocol, it is the statement's

@@ -52,8 +52,6 @@ pub struct Ledger {
     pub payload: Value,
     /// Runs that counted so far.
     pub attempts: u32,
-    /// Claims that ended in any recorded way.
-    pub outcomes: u32,
     /// Answers "not yet" in a row, and since how long.
     pub waits: u32,
     /// See `waits`.
@@ -64,8 +62,6 @@ pub struct Ledger {
     pub traceparent: String,
     /// See `traceparent`.
     pub tracestate: String,
-    /// The id shown to its caller.
-    pub correlation_id: String,
 }
 
 /// Claims up to `limit` due messages for the queue's lease.
@@ -90,13 +86,11 @@ pub async fn claim(pool: &Pool, queue: &QueueSpec, limit: u32) -> Result<Vec<Cla
                     version: row.payload_version.unwrap_or_default().unsigned_abs(),
                     payload: row.payload.unwrap_or_default(),
                     attempts: row.attempts.unwrap_or_default().unsigned_abs(),
-                    outcomes: row.outcomes.unwrap_or_default().unsigned_abs(),
                     waits: row.blocked_times.unwrap_or_default().unsigned_abs(),
                     waiting: Duration::from_secs(row.waiting_seconds.unwrap_or_default().unsigned_abs()),
                     is_closed: row.finished_at.is_some(),
                     traceparent: row.traceparent.unwrap_or_default(),
                     tracestate: row.tracestate.unwrap_or_default(),
-                    correlation_id: row.correlation_id.unwrap_or_default(),
                 }),
             })
             .collect())
@@ -123,7 +117,12 @@ pub enum Held {
 }
 
 /// Renews the leases of one process for one queue. A fence that is missing in the answer is lost.
-pub async fn beat(pool: &Pool, queue: &QueueSpec, beats: &[Beat]) -> Result<Vec<(i64, Held)>, Error> {
+pub async fn beat(
+    pool: &Pool,
+    queue: &'static str,
+    lease: Duration,
+    beats: &[Beat],
+) -> Result<Vec<(Fence, Held)>, Error> {
     let ids: Vec<i64> = beats.iter().map(|beat| beat.fence.msg_id).collect();
     let cts: Vec<i32> = beats.iter().map(|beat| beat.fence.read_ct).collect();
     let commands: Vec<Option<Uuid>> =
@@ -133,10 +132,10 @@ pub async fn beat(pool: &Pool, queue: &QueueSpec, beats: &[Beat]) -> Result<Vec<
         let mut session = pool.session().await?;
         let rows = sqlx::query_file!(
             "sql/queue/beat.sql",
-            queue.name,
+            queue,
             &ids,
             &cts,
-            milliseconds(queue.lease),
+            milliseconds(lease),
             &commands as &[Option<Uuid>],
             &times as &[Option<DateTime<Utc>>],
         )
@@ -145,28 +144,32 @@ pub async fn beat(pool: &Pool, queue: &QueueSpec, beats: &[Beat]) -> Result<Vec<
         session.release();
         Ok(rows
             .into_iter()
-            .map(|row| (row.msg_id, if row.renewed { Held::Renewed } else { Held::Busy }))
+            .map(|row| {
+                let fence = Fence { queue, msg_id: row.msg_id, read_ct: row.read_ct };
+                (fence, if row.renewed { Held::Renewed } else { Held::Busy })
+            })
             .collect())
     })
     .await
 }
 
-/// Gives a message (with its command) back untouched: due at once, no attempt burnt. False where the lease was
+/// Gives a message (with its command) back: due after the pause, no attempt burnt. False where the lease was
 /// lost.
 pub async fn hand_back(
     pool: &Pool,
-    queue: &QueueSpec,
-    message: (Fence, Option<Uuid>),
+    fence: Fence,
+    command: Option<Uuid>,
+    pause: Duration,
 ) -> Result<bool, Error> {
-    let (fence, command) = message;
     pool.bounded("handing a message back", async {
         let mut session = pool.session().await?;
         let back = sqlx::query_file_scalar!(
             "sql/queue/hand_back.sql",
-            queue.name,
+            fence.queue,
             fence.msg_id,
             fence.read_ct,
-            command
+            command,
+            milliseconds(pause),
         )
         .fetch_optional(&mut *session)
         .await?;

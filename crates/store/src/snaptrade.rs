@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use contract::snaptrade::AccountState;
 use rust_decimal::Decimal;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -13,17 +14,6 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::pool::Pool;
 use crate::seal::Sealer;
-
-/// Whether an account may be synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccountState {
-    /// Yes.
-    Open,
-    /// Not until its owner repairs the connection.
-    Paused,
-    /// Never again.
-    Closed,
-}
 
 /// The states of those of `accounts` that are known.
 pub async fn states(pool: &Pool, accounts: &[Uuid]) -> Result<HashMap<Uuid, AccountState>, Error> {
@@ -36,12 +26,9 @@ pub async fn states(pool: &Pool, accounts: &[Uuid]) -> Result<HashMap<Uuid, Acco
     .await
 }
 
+/// The schema allows no other word; one that a newer version added is not for us to sync.
 fn state(word: &str) -> AccountState {
-    match word {
-        "open" => AccountState::Open,
-        "paused" => AccountState::Paused,
-        _ => AccountState::Closed,
-    }
+    word.parse().unwrap_or(AccountState::Closed)
 }
 
 /// Who may read an account at the provider.
@@ -86,32 +73,44 @@ pub struct NewUser {
 
 /// Loads users and their accounts, all or none; a second time changes nothing but rotated secrets. Accounts of
 /// a user that the list leaves out stay as they are. Answers the number of accounts that were new.
+///
+/// An account that belongs to another user already is an error: it would be read with the wrong secret.
 pub async fn load(pool: &Pool, sealer: &Sealer, users: &[NewUser]) -> Result<u64, Error> {
-    pool.bounded("loading SnapTrade users", async {
-        let mut session = pool.session().await?;
-        let mut transaction = session.begin().await?;
-        let mut added = 0;
-        for user in users {
-            let secret = sealer.seal(&user.user_id, &user.user_secret);
-            let id = &user.user_id;
-            let made = sqlx::query_file!("sql/snaptrade/load_user.sql", id, secret)
-                .execute(&mut *transaction)
+    let ids: Vec<String> = users.iter().map(|user| user.user_id.clone()).collect();
+    let secrets: Vec<Vec<u8>> =
+        users.iter().map(|user| sealer.seal(&user.user_id, &user.user_secret)).collect();
+    let owned = users.iter().flat_map(|user| user.accounts.iter().map(|account| (&user.user_id, *account)));
+    let (owners, accounts): (Vec<String>, Vec<Uuid>) =
+        owned.map(|(user, account)| (user.clone(), account)).unzip();
+    let (added, moved) = pool
+        .bounded("loading SnapTrade users", async {
+            let mut session = pool.session().await?;
+            let mut transaction = session.begin().await?;
+            let connection = &mut *transaction;
+            sqlx::query_file!("sql/snaptrade/load_users.sql", &ids, &secrets)
+                .execute(&mut *connection)
                 .await?;
-            if made.rows_affected() == 0 {
-                sqlx::query_file!("sql/snaptrade/rotate_secret.sql", id, secret)
-                    .execute(&mut *transaction)
-                    .await?;
+            sqlx::query_file!("sql/snaptrade/rotate_secrets.sql", &ids, &secrets)
+                .execute(&mut *connection)
+                .await?;
+            let added = sqlx::query_file!("sql/snaptrade/load_accounts.sql", &owners, &accounts)
+                .execute(&mut *connection)
+                .await?;
+            let moved = sqlx::query_file_scalar!("sql/snaptrade/moved_accounts.sql", &owners, &accounts)
+                .fetch_optional(&mut *connection)
+                .await?;
+            match moved {
+                None => transaction.commit().await?,
+                Some(_) => transaction.rollback().await?,
             }
-            added += sqlx::query_file!("sql/snaptrade/load_accounts.sql", user.user_id, &user.accounts)
-                .execute(&mut *transaction)
-                .await?
-                .rows_affected();
-        }
-        transaction.commit().await?;
-        session.release();
-        Ok(added)
-    })
-    .await
+            session.release();
+            Ok((added.rows_affected(), moved))
+        })
+        .await?;
+    match moved {
+        None => Ok(added),
+        Some(account_id) => Err(Error::AccountMoved { account_id }),
+    }
 }
 
 /// Everything that a holdings sync found out about one account.
@@ -161,16 +160,25 @@ pub struct Order {
     pub details: Value,
 }
 
+async fn is_known(connection: &mut PgConnection, account: Uuid) -> Result<bool, sqlx::Error> {
+    let states = sqlx::query_file!("sql/snaptrade/states.sql", &[account]).fetch_all(connection).await?;
+    Ok(!states.is_empty())
+}
+
 /// Replaces the stored positions and balances and upserts the orders.
 pub(crate) async fn store_holdings(
     connection: &mut PgConnection,
     holdings: &Holdings,
 ) -> Result<(), sqlx::Error> {
     let account = holdings.account_id;
-    // The row lock keeps two runs of one account from mixing their lists.
-    sqlx::query_file!("sql/snaptrade/stamp_account.sql", account, holdings.as_of)
+    // The row lock keeps two runs of one account from mixing their lists; an account that is gone is told by the
+    // foreign keys below.
+    let stamped = sqlx::query_file!("sql/snaptrade/stamp_account.sql", account, holdings.as_of)
         .execute(&mut *connection)
         .await?;
+    if stamped.rows_affected() == 0 && is_known(connection, account).await? {
+        return Ok(());
+    }
     sqlx::query_file!("sql/snaptrade/clear_holdings.sql", account).execute(&mut *connection).await?;
     let positions = &holdings.positions;
     sqlx::query_file!(

@@ -1,5 +1,7 @@
 //! Log lines on standard output: JSON for machines or text for people, filtered by directives.
 
+use std::error::Error;
+
 use contract::env::keys;
 use settings::{Env, Noted};
 use tracing_subscriber::EnvFilter;
@@ -51,4 +53,48 @@ pub fn init(options: &Options) {
         }
         Format::Pretty => lines.finish().try_init(),
     };
+}
+
+/// An error and its causes in one line, each once. The JSON format prints an error's own text only.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let sentence = next.to_string();
+        if !text.ends_with(&sentence) {
+            text.push_str(": ");
+            text.push_str(&sentence);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt, io};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Outer(io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("claiming messages")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn causes_follow_one_another_and_none_is_repeated() {
+        let error = Outer(io::Error::other(io::Error::other("connection refused")));
+
+        assert_eq!(chain(&error), "claiming messages: connection refused");
+    }
 }

@@ -1,7 +1,5 @@
 //! The W3C trace context that a request brings and that its command carries through queue and ledger.
 
-use std::str::FromStr;
-
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{SpanContext, TraceContextExt, TraceFlags, TraceState};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -67,11 +65,6 @@ impl Trace {
 /// The 32 digits of the trace that a stored `traceparent` names.
 pub fn id_of(traceparent: &str) -> Option<&str> {
     traceparent.split('-').nth(1).filter(|id| id.len() == 32 && opentelemetry::TraceId::from_hex(id).is_ok())
-}
-
-/// True where `text` is a list of vendor entries that may be passed on.
-pub fn is_tracestate(text: &str) -> bool {
-    TraceState::from_str(text).is_ok()
 }
 
 struct Headers<'a> {

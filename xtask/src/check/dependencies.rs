@@ -6,6 +6,7 @@ mod licences;
 mod owners;
 mod sources;
 mod tls;
+mod unused;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,6 +19,7 @@ pub(super) fn check(metadata: &Metadata) -> anyhow::Result<()> {
     let reached = Reached::from_members(metadata);
     let mut problems = owners::problems(metadata);
     problems.extend(sources::problems(metadata));
+    problems.extend(unused::problems(metadata));
     problems.extend(tls::problems(metadata, &reached));
     problems.extend(licences::problems(metadata, &reached));
     verdict(&problems)?;

@@ -38,13 +38,14 @@ fn address(process: &Process) -> Option<String> {
     }
 }
 
-/// Commands that work when pasted in the checkout's root.
+/// Commands that work when pasted in the checkout's root. The second one's parentheses keep the settings and
+/// their secrets out of the user's shell, where the next `up` would take them as given.
 fn things_to_try(home: &Home, state: &State) -> Vec<String> {
     let program = |name: &str| home.relative(&home.program(name));
     let env = home.relative(&home.env());
     let mut commands = vec![
         format!("{} storm --events 200 --accounts 10", program("lab")),
-        format!("set -a; . {env}; set +a; {} queues", program("spillway")),
+        format!("(set -a; . {env}; {} queues)", program("spillway")),
     ];
     let gateway = state.of_service(GATEWAY).find_map(|process| process.internal_url.as_ref());
     commands.extend(gateway.map(|internal| format!("curl -s {internal}/metrics | grep spillway_")));

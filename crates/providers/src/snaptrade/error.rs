@@ -43,7 +43,10 @@ pub(crate) fn failure(answer: &Answer) -> Failure {
     };
     Failure {
         advice,
-        message: format!("SnapTrade answered {status}: {}", sentence(body.detail.as_deref())),
+        message: format!(
+            "SnapTrade answered {status}: {}",
+            body.detail.as_deref().unwrap_or("no reason given")
+        ),
         code,
         request_id: answer.header("x-request-id").map(str::to_owned),
     }
@@ -77,11 +80,6 @@ fn seconds(text: &str) -> Option<Duration> {
         return None;
     }
     Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX).clamp(1, 3600)))
-}
-
-/// The provider's own words, short and printable.
-fn sentence(detail: Option<&str>) -> String {
-    detail.unwrap_or("no reason given").chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 #[cfg(test)]
@@ -186,12 +184,5 @@ mod tests {
             assert_eq!((failure.advice, failure.code.as_str()), (advice, code), "{status}");
             assert_eq!(failure.request_id.as_deref(), Some("req-1"));
         }
-    }
-
-    #[test]
-    fn the_providers_words_cannot_break_a_log_line() {
-        let failure = answer(400, &[], r#"{"detail":"a\nb\u001b[31m"}"#);
-
-        assert_eq!(failure.message, "SnapTrade answered 400: ab[31m");
     }
 }

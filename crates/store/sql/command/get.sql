@@ -1,4 +1,5 @@
-select id, workload, scope, status, blocked_reason, blocked_until, attempts, crashes, max_attempts, class,
+select id, workload, scope, status,
+  case when status = 'blocked' then blocked_reason end as blocked_reason, blocked_until, attempts, crashes, max_attempts, class,
   actor_id, next_attempt_at, progress_done, progress_total, result, failure_code, failure_message,
   accepted_at, started_at, finished_at, traceparent, correlation_id
 from spillway.command where id = $1;

@@ -4,7 +4,8 @@ with archived as materialized (
   update spillway.command k
   set status = 'succeeded', attempts = k.attempts + 1, outcomes = k.outcomes + 1,
     started_at = coalesce(k.started_at, s.started_at), finished_at = clock_timestamp(), result = s.result,
-    blocked_reason = null, blocked_until = null, next_attempt_at = null,
+    blocked_reason = null, blocked_until = null, next_attempt_at = null, retry_class = null, failure_code = null,
+    failure_message = null,
     provider_request_ids = k.provider_request_ids || string_to_array(nullif(s.request_ids, ''), ' ')
   from archived
   join unnest($2::bigint[], $4::uuid[], $5::timestamptz[], $6::jsonb[], $7::text[])

@@ -4,7 +4,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, raw_sql};
 use testkit::Database;
 
-/// `42501`, or a row that a policy hides.
+/// `42501`: the role lacks a right, whatever a policy would show it.
 async fn is_forbidden(connection: &mut PgConnection, role: &str, sql: &str) -> bool {
     let mut transaction = connection.begin().await.unwrap();
     raw_sql(&format!("set local role {role}")).execute(&mut *transaction).await.unwrap();
@@ -119,6 +119,7 @@ async fn each_role_can_do_its_work_and_no_more() {
                 "insert into spillway.command (id) values (null)".to_owned(),
                 "delete from spillway.command".to_owned(),
                 "insert into spillway.webhook_inbox (id) values (null)".to_owned(),
+                "select body from spillway.webhook_inbox".to_owned(),
                 "update spillway.workload set max_attempts = 1".to_owned(),
                 "update spillway.dead_letter set state = 'suppressed'".to_owned(),
             ],
@@ -135,6 +136,7 @@ async fn each_role_can_do_its_work_and_no_more() {
                 format!("delete from {queue}"),
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
                 "delete from spillway.command".to_owned(),
+                "select body from spillway.webhook_inbox".to_owned(),
                 "update spillway.command set status = 'succeeded'".to_owned(),
                 "select spillway.enqueue('[]')".to_owned(),
             ],
@@ -171,5 +173,30 @@ async fn a_roles_url_has_its_rights_and_no_others() {
         let own: String =
             sqlx::query_scalar("select current_user::text").fetch_one(&mut connection).await.unwrap();
         assert_eq!(own, role);
+    }
+}
+
+#[tokio::test]
+async fn the_policies_let_our_roles_see_the_rows_that_they_have_rights_on() {
+    let database = Database::fresh().await;
+    let delivery = crate::samples::delivery("evt-1");
+    store::inbox::accept(&database.pool_as("spillway_gateway", 1), &[delivery]).await.unwrap();
+    for (role, table) in [
+        ("spillway_gateway", "spillway.command"),
+        ("spillway_gateway", "spillway.webhook_inbox"),
+        ("spillway_gateway", "spillway.workload"),
+        ("spillway_worker", "spillway.command"),
+        ("spillway_worker", "spillway.webhook_inbox"),
+        ("spillway_worker", "pgmq.q_sanmopia_snaptrade_account_sync"),
+        ("spillway_operator", "spillway.command"),
+        ("spillway_operator", "spillway.webhook_inbox"),
+        ("spillway_operator", "pgmq.q_sanmopia_snaptrade_account_sync"),
+    ] {
+        let mut connection = PgConnection::connect(&database.url_as(role)).await.unwrap();
+        let count: i64 = sqlx::query_scalar(&format!("select count(1) from {table}"))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert!(count >= 1, "{role} sees nothing in {table}");
     }
 }

@@ -159,6 +159,50 @@ async fn overlapping_batches_in_any_order_do_not_deadlock() {
 }
 
 #[tokio::test]
+async fn a_number_that_only_jsonb_refuses_costs_the_derived_form_and_nothing_else() {
+    let database = Database::fresh().await;
+    let pool = database.pool_as("spillway_gateway", 2);
+    let tiny = Delivery { body: bytes::Bytes::from_static(b"{\"a\":1e-20000}"), ..delivery("evt-1") };
+    let receipts = accept(&pool, &[tiny]).await.unwrap();
+
+    assert_eq!(receipts[0].outcome, Queued);
+    assert_eq!(database.number("select count(*) from spillway.webhook_inbox where doc is null").await, 1);
+}
+
+#[tokio::test]
+async fn a_secret_in_the_body_is_not_in_the_readable_form() {
+    let database = Database::fresh().await;
+    let pool = database.pool_as("spillway_gateway", 2);
+    let body = bytes::Bytes::from_static(b"{\"webhookSecret\":\"canary\",\"a\":1}");
+    accept(&pool, &[Delivery { body, ..delivery("evt-1") }]).await.unwrap();
+
+    assert_eq!(database.texts("select doc::text from spillway.webhook_inbox").await, ["{\"a\": 1}"]);
+}
+
+#[tokio::test]
+async fn a_command_that_outlived_its_inbox_row_is_found_again() {
+    let database = Database::fresh().await;
+    let pool = database.pool_as("spillway_gateway", 2);
+    let first = accept(&pool, &[delivery("evt-1")]).await.unwrap();
+    database.execute("delete from spillway.webhook_inbox").await;
+    let second = accept(&pool, &[delivery("evt-1")]).await.unwrap();
+
+    assert_eq!(second[0].command_id, first[0].command_id);
+    assert_eq!(database.number("select count(*) from pgmq.q_sanmopia_snaptrade_account_sync").await, 1);
+}
+
+#[tokio::test]
+async fn nothing_is_promised_where_a_workload_has_no_row() {
+    let database = Database::fresh().await;
+    database.execute("delete from spillway.workload").await;
+    accept(&database.pool_as("spillway_gateway", 1), &[delivery("evt-1")])
+        .await
+        .expect_err("no queue is known");
+
+    assert_eq!(database.number("select count(*) from spillway.webhook_inbox").await, 0);
+}
+
+#[tokio::test]
 async fn a_body_that_jsonb_refuses_is_kept_as_bytes() {
     let database = Database::fresh().await;
     let pool = database.pool_as("spillway_gateway", 2);

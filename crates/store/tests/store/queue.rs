@@ -1,5 +1,7 @@
 //! Claims, leases, and the plans of the statements that run all day.
 
+use std::time::Duration;
+
 use contract::{QueueSpec, Workload};
 use sqlx::Row;
 use store::queue::{Beat, Claimed, Fence, Held, beat, claim, hand_back};
@@ -37,7 +39,7 @@ async fn a_claim_takes_due_messages_with_their_commands() {
     for Claimed { fence, command, .. } in claimed.iter().chain(&rest) {
         assert_eq!((fence.queue, fence.read_ct), (QUEUE, 1));
         let command = command.as_ref().expect("every message names a command");
-        assert_eq!((command.attempts, command.outcomes, command.is_closed), (0, 0, false));
+        assert_eq!((command.attempts, command.is_closed), (0, false));
         assert_eq!(command.payload["work_type"], "holdings");
     }
     assert!(claim(&pool, SPEC, 10).await.unwrap().is_empty());
@@ -55,9 +57,10 @@ async fn a_message_that_names_no_command_is_claimed_like_any_other() {
     ] {
         database.execute(&format!("select pgmq.send('{QUEUE}', '{message}')")).await;
     }
+    database.execute(&format!("insert into pgmq.q_{QUEUE} (vt, message) values ('-infinity', null)")).await;
     let claimed = claim(&pool, SPEC, 10).await.unwrap();
 
-    assert_eq!(claimed.len(), 5);
+    assert_eq!(claimed.len(), 6);
     assert!(claimed.iter().all(|message| message.command.is_none()));
 }
 
@@ -76,9 +79,9 @@ async fn a_heartbeat_renews_its_own_leases_and_names_the_lost_ones() {
             started: message.command.as_ref().map(|command| (command.id, message.claimed_at)),
         })
         .collect();
-    let held = beat(&pool, SPEC, &beats).await.unwrap();
+    let held = beat(&pool, QUEUE, SPEC.lease, &beats).await.unwrap();
 
-    assert_eq!(held, [(claimed[1].fence.msg_id, Held::Renewed)]);
+    assert_eq!(held, [(claimed[1].fence, Held::Renewed)]);
     // Only the one that is still held is shown as running.
     assert_eq!(
         database
@@ -103,10 +106,10 @@ async fn a_heartbeat_passes_a_row_that_somebody_else_is_writing() {
         .unwrap();
     let beats: Vec<Beat> =
         claimed.iter().map(|message| Beat { fence: message.fence, started: None }).collect();
-    let mut held = beat(&pool, SPEC, &beats).await.unwrap();
-    held.sort_by_key(|(id, _)| *id);
+    let mut held = beat(&pool, QUEUE, SPEC.lease, &beats).await.unwrap();
+    held.sort_by_key(|(fence, _)| fence.msg_id);
 
-    assert_eq!(held, [(busy, Held::Busy), (claimed[1].fence.msg_id, Held::Renewed)]);
+    assert_eq!(held, [(claimed[0].fence, Held::Busy), (claimed[1].fence, Held::Renewed)]);
 }
 
 #[tokio::test]
@@ -114,15 +117,31 @@ async fn a_message_handed_back_is_due_at_once_and_costs_nothing() {
     let (database, pool) = with_commands(1).await;
     let claimed = claim(&pool, SPEC, 1).await.unwrap().remove(0);
     let command = claimed.command.unwrap().id;
-    let back = hand_back(&pool, SPEC, (claimed.fence, Some(command))).await.unwrap();
+    let back = hand_back(&pool, claimed.fence, Some(command), Duration::ZERO).await.unwrap();
     let again = claim(&pool, SPEC, 1).await.unwrap().remove(0);
 
     assert!(back);
-    assert_eq!(again.fence.read_ct, 2);
-    let ledger = again.command.unwrap();
-    assert_eq!((ledger.attempts, ledger.outcomes), (0, 1));
-    assert!(!hand_back(&pool, SPEC, (claimed.fence, Some(command))).await.unwrap(), "the old lease is stale");
+    assert_eq!(again.fence.read_ct, 3, "one more for the hand-back, one more for the claim");
+    assert_eq!(database.number("select outcomes::bigint from spillway.command").await, 1);
+    assert!(
+        !hand_back(&pool, claimed.fence, Some(command), Duration::ZERO).await.unwrap(),
+        "the old lease is stale"
+    );
     assert_eq!(database.number("select attempts::bigint from spillway.command").await, 0);
+}
+
+#[tokio::test]
+async fn a_beat_that_comes_after_the_run_has_ended_changes_nothing() {
+    let (database, pool) = with_commands(1).await;
+    let claimed = claim(&pool, SPEC, 1).await.unwrap().remove(0);
+    let command = claimed.command.as_ref().unwrap().id;
+    assert!(hand_back(&pool, claimed.fence, Some(command), Duration::from_mins(30)).await.unwrap());
+    let late = [Beat { fence: claimed.fence, started: Some((command, claimed.claimed_at)) }];
+
+    assert!(beat(&pool, QUEUE, SPEC.lease, &late).await.unwrap().is_empty());
+    assert_eq!(database.number("select count(*) from spillway.command where status = 'queued'").await, 1);
+    let pause = format!("select extract(epoch from vt - now())::bigint from pgmq.q_{QUEUE}");
+    assert!(database.number(&pause).await > 1700);
 }
 
 #[tokio::test]
@@ -130,24 +149,22 @@ async fn a_claim_reads_the_index_however_much_is_parked() {
     let (database, pool) = with_commands(10).await;
     database
         .execute(&format!(
-            "insert into pgmq.q_{QUEUE} (vt, message) select now() + interval '1 h', '{{}}' from generate_series(1, 20000);
+            "insert into pgmq.q_{QUEUE} (vt, message)
+               select now() + interval '1 h', '{{}}' from generate_series(1, 20000);
              analyze pgmq.q_{QUEUE}"
         ))
         .await;
-    let scans = async |what: &str| {
-        database
-            .number(&format!("select {what}::bigint from pg_stat_user_tables where relname = 'q_{QUEUE}'"))
-            .await
-    };
-    let (sequential, rows) = (scans("seq_scan").await, scans("seq_tup_read").await);
-    assert_eq!(claim(&pool, SPEC, 10).await.unwrap().len(), 10);
-    pool.close().await;
+    // The function's own statement, as the planner sees it.
+    let source = format!("select prosrc from pg_proc where proname = 'queue_claim_{QUEUE}'");
+    let body = database.texts(&source).await.remove(0);
+    let statement = body.split_once("return query").unwrap().1.rsplit_once(';').unwrap().0;
+    let statement = statement.rsplit_once(';').map_or(statement, |(statement, _)| statement);
+    let statement = statement.replace("p_limit", "10").replace("p_lease_ms", "60000");
+    let plan = database.texts(&format!("explain {statement}")).await.join("\n");
+    assert!(plan.contains(&format!("Index Scan using q_{QUEUE}_vt_idx")), "{plan}");
+    assert!(!plan.contains("Seq Scan on q_"), "{plan}");
 
-    assert_eq!(
-        (scans("seq_scan").await, scans("seq_tup_read").await),
-        (sequential, rows),
-        "no sequential scan"
-    );
+    assert_eq!(claim(&pool, SPEC, 10).await.unwrap().len(), 10);
 }
 
 #[tokio::test]
@@ -158,8 +175,10 @@ async fn every_queue_has_its_functions_and_plans() {
         let queue = workload.queue();
         let fence = Fence { queue: queue.name, msg_id: 1, read_ct: 1 };
         assert!(claim(&pool, queue, 5).await.unwrap().is_empty());
-        assert!(beat(&pool, queue, &[Beat { fence, started: None }]).await.unwrap().is_empty());
-        assert!(!hand_back(&pool, queue, (fence, None)).await.unwrap());
+        assert!(
+            beat(&pool, queue.name, queue.lease, &[Beat { fence, started: None }]).await.unwrap().is_empty()
+        );
+        assert!(!hand_back(&pool, fence, None, Duration::ZERO).await.unwrap());
         assert!(!store::ledger::drop_closed(&pool, fence).await.unwrap());
         let locked = format!("select spillway.queue_lock('{}', 1, 1)", queue.name);
         let row = sqlx::query(&locked).fetch_one(&mut database.connect().await).await.unwrap();

@@ -88,7 +88,7 @@ pub(super) const ACCEPT_SECONDS: Metric = seconds(
     "spillway_accept_duration_seconds",
     REQUEST,
     &["route"],
-    "From the last byte of a webhook or command to its answer.",
+    "From the header of a webhook or command to its answer.",
 );
 pub(super) const WEBHOOKS: Metric = counter(
     "spillway_webhooks_total",
@@ -102,7 +102,7 @@ pub(super) const RUN_SECONDS: Metric = seconds(
     "spillway_run_duration_seconds",
     RUN,
     &["queue", "outcome"],
-    "From the start of a run to its verdict.",
+    "From the start of a run to its settlement.",
 );
 pub(super) const START_SECONDS: Metric = seconds(
     "spillway_start_delay_seconds",

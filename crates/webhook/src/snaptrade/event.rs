@@ -1,6 +1,6 @@
 //! What a delivery says: its id, its event, and what that means given the state of the account.
 
-use contract::snaptrade::{AccountSync, Action, EventType};
+use contract::snaptrade::{AccountState, AccountSync, Action, EventType, WorkType};
 use serde_json::Value;
 use strum::IntoStaticStr;
 use uuid::Uuid;
@@ -36,19 +36,6 @@ pub enum Reason {
     AccountMissing,
     /// Nobody told us of this account.
     UnknownAccount,
-}
-
-/// What we know of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccountState {
-    /// It may be synced.
-    Open,
-    /// It can't be read at the moment.
-    Paused,
-    /// It is gone.
-    Closed,
-    /// Nobody told us of it.
-    Unknown,
 }
 
 /// What an event means to us.
@@ -89,8 +76,8 @@ impl Event {
         }
     }
 
-    /// Decides. `account` is what we know of [`Event::account_id`].
-    pub fn meaning(&self, account: AccountState) -> Meaning {
+    /// Decides. `account` is the state of [`Event::account_id`], where that is known to us.
+    pub fn meaning(&self, account: Option<AccountState>) -> Meaning {
         if let Some(reason) = self.broken {
             return Meaning::Quarantine(reason);
         }
@@ -103,9 +90,11 @@ impl Event {
         match (event.action(), self.account_id) {
             (Action::Sync(_), None) => Meaning::Quarantine(Reason::AccountMissing),
             (Action::Sync(work_type), Some(account_id)) => match account {
-                AccountState::Open => Meaning::Sync(AccountSync { work_type, account_id }),
-                AccountState::Paused | AccountState::Closed => Meaning::Record,
-                AccountState::Unknown => Meaning::Quarantine(Reason::UnknownAccount),
+                Some(AccountState::Open) if work_type == WorkType::Holdings => {
+                    Meaning::Sync(AccountSync { work_type, account_id })
+                }
+                Some(_) => Meaning::Record,
+                None => Meaning::Quarantine(Reason::UnknownAccount),
             },
             (Action::Close | Action::Pause | Action::Open | Action::Announce | Action::Record, _) => {
                 Meaning::Record
@@ -116,7 +105,6 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
-    use contract::snaptrade::WorkType;
     use proptest::prelude::*;
 
     use super::*;
@@ -127,7 +115,7 @@ mod tests {
         format!(r#"{{"webhookId":"w-1","eventType":"{event_type}","accountId":"{ACCOUNT}"}}"#)
     }
 
-    fn meaning(body: &str, account: AccountState) -> Meaning {
+    fn meaning(body: &str, account: Option<AccountState>) -> Meaning {
         Event::read(body.as_bytes()).meaning(account)
     }
 
@@ -136,16 +124,19 @@ mod tests {
         let sync =
             AccountSync { work_type: WorkType::Holdings, account_id: ACCOUNT.parse().expect("a UUID") };
 
-        assert_eq!(meaning(&event("ACCOUNT_HOLDINGS_UPDATED"), AccountState::Open), Meaning::Sync(sync));
+        assert_eq!(
+            meaning(&event("ACCOUNT_HOLDINGS_UPDATED"), Some(AccountState::Open)),
+            Meaning::Sync(sync)
+        );
     }
 
     #[test]
     fn an_unknown_account_is_set_aside_and_a_closed_one_only_recorded() {
         let body = event("ACCOUNT_HOLDINGS_UPDATED");
 
-        assert_eq!(meaning(&body, AccountState::Unknown), Meaning::Quarantine(Reason::UnknownAccount));
-        assert_eq!(meaning(&body, AccountState::Closed), Meaning::Record);
-        assert_eq!(meaning(&body, AccountState::Paused), Meaning::Record);
+        assert_eq!(meaning(&body, None), Meaning::Quarantine(Reason::UnknownAccount));
+        assert_eq!(meaning(&body, Some(AccountState::Closed)), Meaning::Record);
+        assert_eq!(meaning(&body, Some(AccountState::Paused)), Meaning::Record);
     }
 
     #[test]
@@ -183,10 +174,10 @@ mod tests {
                 Reason::AccountMissing,
             ),
         ] {
-            assert_eq!(meaning(body, AccountState::Open), Meaning::Quarantine(reason), "{body:.60}");
+            assert_eq!(meaning(body, Some(AccountState::Open)), Meaning::Quarantine(reason), "{body:.60}");
         }
         assert_eq!(
-            Event::read(b"\xff\xfe").meaning(AccountState::Open),
+            Event::read(b"\xff\xfe").meaning(Some(AccountState::Open)),
             Meaning::Quarantine(Reason::NotJson)
         );
     }
@@ -197,7 +188,7 @@ mod tests {
         let event = Event::read(body.as_bytes());
 
         assert!(!event.is_clean_json);
-        assert_eq!(event.meaning(AccountState::Unknown), Meaning::Record);
+        assert_eq!(event.meaning(None), Meaning::Record);
     }
 
     #[test]
@@ -205,7 +196,7 @@ mod tests {
         use strum::VariantArray;
 
         for event_type in EventType::VARIANTS {
-            let meaning = meaning(&event(&event_type.to_string()), AccountState::Open);
+            let meaning = meaning(&event(&event_type.to_string()), Some(AccountState::Open));
             assert!(!matches!(meaning, Meaning::Quarantine(_)), "{event_type}: {meaning:?}");
         }
     }
@@ -213,7 +204,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_without_a_panic(body in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Event::read(&body).meaning(AccountState::Open);
+            let _ = Event::read(&body).meaning(Some(AccountState::Open));
         }
     }
 }
