@@ -36,6 +36,8 @@ pub enum Unit {
     SecretUrl,
     /// A token or password of at least 16 characters, taken literally.
     Secret,
+    /// `NAME=SECRET` pairs with commas between them, taken literally; a name may stand there more than once.
+    SecretList,
     /// 32 bytes in base64.
     SecretKey,
     /// A name, taken literally.
@@ -59,6 +61,7 @@ impl Unit {
             Self::Url => "url",
             Self::SecretUrl => "url, secret",
             Self::Secret => "secret",
+            Self::SecretList => "NAME=secret,NAME=secret",
             Self::SecretKey => "32 bytes in base64, secret",
             Self::Text => "text",
             Self::LogFilter => "filter",
@@ -68,7 +71,7 @@ impl Unit {
 
     /// True where the value must never be shown.
     pub const fn is_secret(self) -> bool {
-        matches!(self, Self::SecretUrl | Self::Secret | Self::SecretKey)
+        matches!(self, Self::SecretUrl | Self::Secret | Self::SecretList | Self::SecretKey)
     }
 }
 

@@ -128,6 +128,19 @@ impl Env {
         })
     }
 
+    /// Named secrets, taken literally; none where the key is unset. A name may have several.
+    pub fn secret_list(&mut self, key: &'static Key) -> Result<Vec<(String, SecretString)>, Noted> {
+        if !self.is_set(key) {
+            return Ok(Vec::new());
+        }
+        self.parse(key, |value| value.split(',').map(named_secret).collect())
+    }
+
+    /// True where the key has a value.
+    pub fn is_set(&self, key: &Key) -> bool {
+        self.raw(key).is_some()
+    }
+
     /// 32 secret bytes in base64.
     pub fn secret_key(&mut self, key: &'static Key) -> Result<SecretBox<[u8; 32]>, Noted> {
         self.parse(key, |value| {
@@ -140,7 +153,7 @@ impl Env {
 
     /// The URL of a Postgres database, or of `fallback` where `key` is unset.
     pub fn database_url(&mut self, key: &'static Key, fallback: &'static Key) -> Result<SecretString, Noted> {
-        let key = if self.raw(key).is_some() { key } else { fallback };
+        let key = if self.is_set(key) { key } else { fallback };
         self.parse(key, |value| match Url::parse(value) {
             Ok(url) if matches!(url.scheme(), "postgres" | "postgresql") && url.has_host() => {
                 Ok(SecretString::from(value))
@@ -232,6 +245,19 @@ fn literal(value: &str) -> Result<(), String> {
         return Ok(());
     };
     Err(sentence.to_owned())
+}
+
+fn named_secret(pair: &str) -> Result<(String, SecretString), String> {
+    let plain = |name: &&str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let (name, secret) = pair.split_once('=').ok_or("expected NAME=SECRET pairs with commas between them")?;
+    let name = Some(name).filter(plain).ok_or("a name is letters, digits, `-` and `_`")?;
+    if secret.chars().count() < SHORTEST_SECRET {
+        return Err(format!("the secret of `{name}` is shorter than {SHORTEST_SECRET} characters"));
+    }
+    Ok((name.to_owned(), SecretString::from(secret)))
 }
 
 fn whole_number(value: &str, range: &RangeInclusive<u32>) -> Result<u32, String> {

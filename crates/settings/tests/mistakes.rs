@@ -113,6 +113,28 @@ fn a_wrong_database_url_is_refused_without_showing_its_password() {
 }
 
 #[test]
+fn a_list_of_secrets_is_read_by_name_and_refused_without_showing_any() {
+    let key = &keys::SERVICE_TOKENS;
+    let list = |value: &str| Env::of_pairs([(key.name, value)]).secret_list(key);
+    let names =
+        |value: &str| list(value).map(|pairs| pairs.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+
+    assert_eq!(names(""), Ok(Vec::new()));
+    let two = "backend=0123456789abcdef=,backend=ABCDEF0123456789";
+    assert_eq!(names(two), Ok(vec!["backend".to_owned(), "backend".to_owned()]));
+    assert_eq!(list(two).unwrap_or_default()[0].1.expose_secret(), "0123456789abcdef=");
+    for wrong in
+        ["canary", "=canarycanarycanary", "a b=canarycanarycanary", "a=canary", "a=canarycanarycanary,"]
+    {
+        let text = mistake(key, wrong, |env| {
+            let _ = env.secret_list(key);
+        });
+        let text = text.expect(wrong);
+        assert!(text.contains(key.name) && !text.contains("canary"), "{text}");
+    }
+}
+
+#[test]
 fn a_password_where_none_belongs_is_refused_without_showing_it() {
     let key = &keys::SNAPTRADE_BASE_URL;
     for value in ["https://u:canary@host", "https://canary@host", "ftp://u:canary@host", "u:canary@host"] {
@@ -176,6 +198,7 @@ fn every_secret_is_masked_where_settings_are_shown() {
     let key = "Y2FuYXJ5Y2FuYXJ5Y2FuYXJ5Y2FuYXJ5Y2FuYXJ5Y2E=";
     let value = |unit| match unit {
         Unit::Secret => Some(canary),
+        Unit::SecretList => Some("name=canary-canary-canary"),
         Unit::SecretUrl => Some(url),
         Unit::SecretKey => Some(key),
         _ => None,
@@ -187,6 +210,7 @@ fn every_secret_is_masked_where_settings_are_shown() {
         let read = match key.unit {
             Unit::SecretUrl => env.database_url(key, key).is_ok(),
             Unit::SecretKey => env.secret_key(key).is_ok(),
+            Unit::SecretList => env.secret_list(key).is_ok(),
             _ => env.secret(key).is_ok(),
         };
         assert!(read, "{}", key.name);
