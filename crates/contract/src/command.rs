@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::job::Job;
 use crate::workload::{Class, Workload};
 
 /// The body of a queue message. Everything else is in the ledger under the command's id.
@@ -47,9 +48,24 @@ impl Actor {
             id: source.to_owned(),
             kind: "provider".to_owned(),
             scope: Self::SYSTEM_SCOPE.to_owned(),
-            decision: format!("webhook-signature:{source}"),
+            decision: format!("webhook:{source}"),
         }
     }
+}
+
+/// Where a command comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Equal keys of one workload and scope are the same command.
+    pub idempotency_key: String,
+    /// On whose behalf.
+    pub actor: Actor,
+    /// W3C `traceparent` of the request that brought it.
+    pub traceparent: String,
+    /// W3C `tracestate` of that request; empty where there was none.
+    pub tracestate: String,
+    /// The id shown to the caller as `X-Correlation-Id`.
+    pub correlation_id: String,
 }
 
 /// A command to be accepted: one ledger row and one message in the same transaction.
@@ -83,4 +99,26 @@ pub struct NewCommand {
     pub tracestate: String,
     /// The id shown to the caller as `X-Correlation-Id`.
     pub correlation_id: String,
+}
+
+impl NewCommand {
+    /// The command that does `job`, in the class of its workload, due at once.
+    pub fn new<J: Job>(id: Uuid, job: &J, origin: Origin) -> Self {
+        Self {
+            id,
+            workload: J::WORKLOAD,
+            kind: J::KIND,
+            version: J::VERSION,
+            idempotency_key: origin.idempotency_key,
+            payload: serde_json::to_value(job).unwrap_or_default(),
+            actor: origin.actor,
+            class: J::WORKLOAD.spec().class,
+            not_before: None,
+            snapshots: Vec::new(),
+            expected_revision: None,
+            traceparent: origin.traceparent,
+            tracestate: origin.tracestate,
+            correlation_id: origin.correlation_id,
+        }
+    }
 }

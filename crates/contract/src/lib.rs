@@ -19,7 +19,7 @@ pub mod status;
 pub mod verdict;
 pub mod workload;
 
-pub use command::{Actor, Envelope, NewCommand};
+pub use command::{Actor, Envelope, NewCommand, Origin};
 pub use dead_letter::{DeadReason, ReplayPolicy};
 pub use job::Job;
 pub use queue::QueueSpec;

@@ -68,6 +68,17 @@ impl EventType {
     }
 }
 
+/// Whose accounts an event speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// One account.
+    Account(Uuid),
+    /// All accounts of a connection.
+    Connection(Uuid),
+    /// All accounts of a user.
+    User(String),
+}
+
 /// Whether an account may be synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

@@ -4,7 +4,7 @@
 mod event;
 mod signature;
 
-pub use event::{Event, Meaning, Reason};
+pub use event::{Event, Meaning};
 pub use signature::Verifier;
 
 /// How the source is called in routes, rows and metrics.

@@ -1,12 +1,11 @@
 //! What a delivery says: its id, its event, and what that means given the state of the account.
 
-use contract::snaptrade::{AccountState, AccountSync, Action, EventType, WorkType};
-use serde_json::Value;
-use strum::IntoStaticStr;
+use chrono::{DateTime, Utc};
+use contract::snaptrade::{AccountState, AccountSync, Action, EventType, Whose};
 use uuid::Uuid;
 
-use crate::Identity;
-use crate::canonical::{MAX_DEPTH, depth};
+use crate::object::Object;
+use crate::{Identity, Reason};
 
 /// An authenticated delivery, read as far as it can be read.
 #[derive(Clone, Debug)]
@@ -17,25 +16,14 @@ pub struct Event {
     pub event_type: Option<String>,
     /// The account it is about.
     pub account_id: Option<Uuid>,
+    /// The connection it is about, or that its account belongs to.
+    pub connection_id: Option<Uuid>,
+    /// When it happened, by the sender's clock.
+    pub at: Option<DateTime<Utc>>,
+    user_id: Option<String>,
     /// True where jsonb can hold the body: it is JSON, not too deep, and free of NUL characters.
     pub is_clean_json: bool,
     broken: Option<Reason>,
-}
-
-/// Why a delivery is set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Reason {
-    /// The body is not a JSON object of sane depth.
-    NotJson,
-    /// No id, or one that no sender would use.
-    IdentityMissing,
-    /// No event type, or one that the table doesn't have.
-    UnknownEvent,
-    /// The event needs an account and names none.
-    AccountMissing,
-    /// Nobody told us of this account.
-    UnknownAccount,
 }
 
 /// What an event means to us.
@@ -43,6 +31,19 @@ pub enum Reason {
 pub enum Meaning {
     /// Start this job.
     Sync(AccountSync),
+    /// These accounts are gone.
+    Close(Whose),
+    /// These accounts can't be read for now.
+    Pause(Whose),
+    /// These accounts can be read (again): sync them.
+    Open(Whose),
+    /// There is an account that we may not know yet.
+    Announce {
+        /// The account.
+        account_id: Uuid,
+        /// Whose it is.
+        user_id: String,
+    },
     /// Keep it.
     Record,
     /// Set it aside for a person.
@@ -52,16 +53,23 @@ pub enum Meaning {
 impl Event {
     /// Reads a body whose authenticity is proven.
     pub fn read(body: &[u8]) -> Self {
-        let text = std::str::from_utf8(body).unwrap_or_default();
-        let object = if depth(text) > MAX_DEPTH { None } else { serde_json::from_str::<Value>(text).ok() };
-        let Some(object) = object.filter(Value::is_object) else { return Self::not_json() };
-        let string = |name: &str| object.get(name).and_then(Value::as_str);
+        let Some(object) = Object::read(body) else { return Self::not_json() };
         Self {
             // The misspelt name is the older one; some events carry both, with different values.
-            identity: string("webhookId").or_else(|| string("webookId")).and_then(Identity::new),
-            event_type: string("eventType").and_then(Identity::new).map(Identity::into_string),
-            account_id: string("accountId").and_then(|id| id.parse().ok()),
-            is_clean_json: !text.contains("\\u0000"),
+            identity: object
+                .string("webhookId")
+                .or_else(|| object.string("webookId"))
+                .and_then(Identity::new),
+            event_type: object.word("eventType"),
+            account_id: object.string("accountId").and_then(|id| id.parse().ok()),
+            // OAuth applications get the same under another name.
+            connection_id: object
+                .string("brokerageAuthorizationId")
+                .or_else(|| object.string("connectionId"))
+                .and_then(|id| id.parse().ok()),
+            at: object.string("eventTimestamp").and_then(|time| time.parse().ok()),
+            user_id: object.word("userId"),
+            is_clean_json: object.is_clean_json(),
             broken: None,
         }
     }
@@ -71,6 +79,9 @@ impl Event {
             identity: None,
             event_type: None,
             account_id: None,
+            connection_id: None,
+            at: None,
+            user_id: None,
             is_clean_json: false,
             broken: Some(Reason::NotJson),
         }
@@ -87,32 +98,50 @@ impl Event {
         let Some(event) = self.event_type.as_deref().and_then(|name| name.parse::<EventType>().ok()) else {
             return Meaning::Quarantine(Reason::UnknownEvent);
         };
-        match (event.action(), self.account_id) {
-            (Action::Sync(_), None) => Meaning::Quarantine(Reason::AccountMissing),
-            (Action::Sync(work_type), Some(account_id)) => match account {
-                Some(AccountState::Open) if work_type == WorkType::Holdings => {
-                    Meaning::Sync(AccountSync { work_type, account_id })
-                }
-                Some(_) => Meaning::Record,
+        let of = |change: fn(Whose) -> Meaning| self.whose(event).map(change);
+        let meaning = match event.action() {
+            Action::Sync(work_type) => self.account_id.map(|account_id| match account {
+                Some(AccountState::Open) => Meaning::Sync(AccountSync { work_type, account_id }),
+                Some(AccountState::Paused | AccountState::Closed) => Meaning::Record,
                 None => Meaning::Quarantine(Reason::UnknownAccount),
-            },
-            (Action::Close | Action::Pause | Action::Open | Action::Announce | Action::Record, _) => {
-                Meaning::Record
-            }
+            }),
+            Action::Close => of(Meaning::Close),
+            Action::Pause => of(Meaning::Pause),
+            Action::Open => of(Meaning::Open),
+            Action::Announce => self
+                .account_id
+                .zip(self.user_id.clone())
+                .map(|(account_id, user_id)| Meaning::Announce { account_id, user_id }),
+            Action::Record => Some(Meaning::Record),
+        };
+        meaning.unwrap_or(Meaning::Quarantine(Reason::AccountMissing))
+    }
+
+    /// The widest circle that the event's kind speaks of; nothing where it isn't named.
+    fn whose(&self, event: EventType) -> Option<Whose> {
+        match event {
+            EventType::UserDeleted => self.user_id.clone().map(Whose::User),
+            EventType::AccountRemoved => self.account_id.map(Whose::Account),
+            _ => self.connection_id.map(Whose::Connection),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use contract::snaptrade::WorkType;
     use proptest::prelude::*;
 
     use super::*;
 
     const ACCOUNT: &str = "45a3056a-eef6-4904-a68e-d3f90c3e07c5";
+    const CONNECTION: &str = "6bb1a40b-0000-4000-8000-000000000001";
 
     fn event(event_type: &str) -> String {
-        format!(r#"{{"webhookId":"w-1","eventType":"{event_type}","accountId":"{ACCOUNT}"}}"#)
+        format!(
+            r#"{{"webhookId":"w-1","eventType":"{event_type}","accountId":"{ACCOUNT}",
+                "brokerageAuthorizationId":"{CONNECTION}","userId":"u-1"}}"#
+        )
     }
 
     fn meaning(body: &str, account: Option<AccountState>) -> Meaning {
@@ -137,6 +166,39 @@ mod tests {
         assert_eq!(meaning(&body, None), Meaning::Quarantine(Reason::UnknownAccount));
         assert_eq!(meaning(&body, Some(AccountState::Closed)), Meaning::Record);
         assert_eq!(meaning(&body, Some(AccountState::Paused)), Meaning::Record);
+    }
+
+    #[test]
+    fn events_about_connections_and_users_speak_of_all_their_accounts() {
+        let connection = Whose::Connection(CONNECTION.parse().expect("a UUID"));
+        let account = Whose::Account(ACCOUNT.parse().expect("a UUID"));
+        for (event_type, expected) in [
+            ("CONNECTION_DELETED", Meaning::Close(connection.clone())),
+            ("CONNECTION_BROKEN", Meaning::Pause(connection.clone())),
+            ("CONNECTION_FIXED", Meaning::Open(connection.clone())),
+            ("CONNECTION_ADDED", Meaning::Open(connection.clone())),
+            ("CONNECTION_UPDATED", Meaning::Open(connection)),
+            ("ACCOUNT_REMOVED", Meaning::Close(account)),
+            ("USER_DELETED", Meaning::Close(Whose::User("u-1".to_owned()))),
+            ("TRADE_DETECTION", Meaning::Record),
+        ] {
+            assert_eq!(meaning(&event(event_type), None), expected, "{event_type}");
+        }
+        let announced =
+            Meaning::Announce { account_id: ACCOUNT.parse().expect("a UUID"), user_id: "u-1".to_owned() };
+        assert_eq!(meaning(&event("NEW_ACCOUNT_AVAILABLE"), None), announced);
+    }
+
+    #[test]
+    fn an_oauth_applications_event_names_its_connection_otherwise() {
+        let body = format!(
+            r#"{{"webhookId":"w","schemaVersion":"oauth_v1","eventType":"CONNECTION_BROKEN","connectionId":"{CONNECTION}"}}"#
+        );
+
+        assert_eq!(
+            meaning(&body, None),
+            Meaning::Pause(Whose::Connection(CONNECTION.parse().expect("a UUID")))
+        );
     }
 
     #[test]

@@ -8,12 +8,12 @@ use base64::prelude::BASE64_STANDARD;
 use contract::env::keys;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
 use settings::{Env, Noted};
 use sha2::Sha256;
 
 use crate::Unauthenticated;
-use crate::canonical::{Charset, MAX_DEPTH, canonical, depth};
+use crate::canonical::{Charset, canonical};
+use crate::object::Object;
 use crate::secret::is_same_secret;
 
 /// Checks a delivery's authenticity.
@@ -62,12 +62,8 @@ impl Verifier {
     }
 
     fn holds_secret(&self, body: &[u8]) -> bool {
-        let text = std::str::from_utf8(body).unwrap_or_default();
-        if depth(text) > MAX_DEPTH {
-            return false;
-        }
-        let parsed: Value = serde_json::from_str(text).unwrap_or_default();
-        let given = parsed.get("webhookSecret").and_then(Value::as_str).unwrap_or_default();
+        let object = Object::read(body);
+        let given = object.as_ref().and_then(|object| object.string("webhookSecret")).unwrap_or_default();
         is_same_secret(given.as_bytes(), self.webhook_secret.expose_secret().as_bytes())
     }
 }
