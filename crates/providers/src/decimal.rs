@@ -11,9 +11,13 @@ pub(crate) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     raw.map(|raw| parse(raw.get()).ok_or_else(|| D::Error::custom("not a decimal number"))).transpose()
 }
 
+/// Never rounds.
 fn parse(raw: &str) -> Option<Decimal> {
     let text = raw.trim_matches('"');
-    Decimal::from_str_exact(text).or_else(|_| Decimal::from_scientific(text)).ok()
+    let Some((digits, _)) = text.split_once(['e', 'E']) else { return Decimal::from_str_exact(text).ok() };
+    // The scientific form alone would round digits that don't fit.
+    Decimal::from_str_exact(digits).ok()?;
+    Decimal::from_scientific(text).ok()
 }
 
 #[cfg(test)]
@@ -52,6 +56,7 @@ mod tests {
             r#"{"amount":[]}"#,
             r#"{"amount":true}"#,
             r#"{"amount":1e400}"#,
+            r#"{"amount":1.00000000000000000000000000000000000000001e1}"#,
         ] {
             assert!(serde_json::from_str::<Money>(json).is_err(), "{json}");
         }

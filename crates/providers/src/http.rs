@@ -42,11 +42,16 @@ pub(crate) fn client(deadline: Duration) -> Client {
 
 /// Sends a request and reads the whole answer.
 pub(crate) async fn call(request: RequestBuilder) -> Result<Answer, Failure> {
+    call_within(request, LARGEST_ANSWER).await
+}
+
+/// Sends a request and reads the whole answer, unless it has more bytes than `largest`.
+pub(crate) async fn call_within(request: RequestBuilder, largest: usize) -> Result<Answer, Failure> {
     let mut response = request.send().await.map_err(|error| unreachable(&error))?;
     let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
-        if body.len() + chunk.len() > LARGEST_ANSWER {
+        if body.len() + chunk.len() > largest {
             return Err(failure("answer_too_large", "the answer is larger than any real one"));
         }
         body.extend_from_slice(&chunk);

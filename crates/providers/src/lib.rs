@@ -2,6 +2,7 @@
 //! value or in a [`Failure`] that says what to do next.
 
 pub mod snaptrade;
+pub mod supabase;
 
 mod decimal;
 mod failure;

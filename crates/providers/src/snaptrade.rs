@@ -6,4 +6,4 @@ mod model;
 mod sign;
 
 pub use client::{Client, Fetched, Options, User};
-pub use model::{Balance, Currency, Freshness, Order, Orders, Position, Positions};
+pub use model::{Activities, Activity, Balance, Currency, Freshness, Order, Orders, Position, Positions};

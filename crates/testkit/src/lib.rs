@@ -5,6 +5,7 @@ pub mod database;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
+pub mod supabase;
 
 pub use database::Database;
 pub use eventually::eventually;

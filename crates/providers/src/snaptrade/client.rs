@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use chrono::NaiveDate;
 use contract::env::keys;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -13,10 +14,13 @@ use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use super::error;
-use super::model::{Balance, Orders, Positions};
+use super::model::{Activities, Balance, Orders, Positions};
 use super::sign::signature;
 use crate::failure::{Advice, Failure};
 use crate::http;
+
+/// The largest page that SnapTrade gives.
+const ACTIVITIES_A_PAGE: u64 = 1000;
 
 /// How the provider is called in metrics.
 const PROVIDER: &str = "snaptrade";
@@ -89,22 +93,40 @@ impl Client {
 
     /// All positions of an account.
     pub async fn positions(&self, user: &User, account: Uuid) -> Result<Fetched<Positions>, Failure> {
-        self.get(user, &format!("/accounts/{account}/positions/all")).await
+        self.get(user, &format!("/accounts/{account}/positions/all"), &[]).await
     }
 
     /// The balances of an account, one a currency.
     pub async fn balances(&self, user: &User, account: Uuid) -> Result<Fetched<Vec<Balance>>, Failure> {
-        self.get(user, &format!("/accounts/{account}/balances")).await
+        self.get(user, &format!("/accounts/{account}/balances"), &[]).await
     }
 
     /// The orders of an account's last 30 days.
     pub async fn orders(&self, user: &User, account: Uuid) -> Result<Fetched<Orders>, Failure> {
-        self.get(user, &format!("/accounts/{account}/orders/v2")).await
+        self.get(user, &format!("/accounts/{account}/orders/v2"), &[]).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, user: &User, path: &str) -> Result<Fetched<T>, Failure> {
+    /// A page of an account's activities, newest first: those from `start` on, `offset` of them left out.
+    pub async fn activities(
+        &self,
+        user: &User,
+        account: Uuid,
+        start: Option<NaiveDate>,
+        offset: u64,
+    ) -> Result<Fetched<Activities>, Failure> {
+        let mut parameters = vec![("offset", offset.to_string()), ("limit", ACTIVITIES_A_PAGE.to_string())];
+        parameters.extend(start.map(|date| ("startDate", date.to_string())));
+        self.get(user, &format!("/accounts/{account}/activities"), &parameters).await
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        user: &User,
+        path: &str,
+        parameters: &[(&str, String)],
+    ) -> Result<Fetched<T>, Failure> {
         let started = Instant::now();
-        let fetched = self.fetch(user, path).await;
+        let fetched = self.fetch(self.url(user, path, parameters)).await;
         let outcome = match &fetched {
             Ok(_) => "ok",
             Err(Failure { advice: Advice::StayAway(_), .. }) => "throttled",
@@ -117,8 +139,7 @@ impl Client {
         fetched
     }
 
-    async fn fetch<T: DeserializeOwned>(&self, user: &User, path: &str) -> Result<Fetched<T>, Failure> {
-        let url = self.url(user, path);
+    async fn fetch<T: DeserializeOwned>(&self, url: Url) -> Result<Fetched<T>, Failure> {
         let signature = signature(&self.options.consumer_key, url.path(), url.query().unwrap_or_default());
         let answer = http::call(self.http.get(url).header("Signature", signature)).await?;
         if !answer.status.is_success() {
@@ -141,7 +162,7 @@ impl Client {
         }
     }
 
-    fn url(&self, user: &User, path: &str) -> Url {
+    fn url(&self, user: &User, path: &str, parameters: &[(&str, String)]) -> Url {
         let mut url = self.options.base_url.clone();
         url.set_path(&format!("{}{path}", self.options.base_url.path().trim_end_matches('/')));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -150,6 +171,7 @@ impl Client {
             .append_pair("timestamp", &now.to_string())
             .append_pair("userId", &user.id)
             .append_pair("userSecret", user.secret.expose_secret())
+            .extend_pairs(parameters)
             .finish();
         url.set_query(Some(&query));
         url

@@ -3,8 +3,10 @@
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::decimal;
 
@@ -61,6 +63,77 @@ pub struct Balance {
 pub struct Currency {
     /// ISO 4217.
     pub code: String,
+}
+
+/// One page of an account's activities.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Activities {
+    /// Newest first.
+    pub data: Vec<Activity>,
+    /// Where the page lies.
+    pub pagination: Pagination,
+}
+
+/// Where a page lies among all.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Pagination {
+    /// How many come before it.
+    pub offset: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// One activity; everything that we don't read is kept in `details`.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the provider's words")]
+pub struct Activity {
+    pub id: String,
+    pub kind: Option<String>,
+    pub trade_date: Option<DateTime<Utc>>,
+    pub units: Option<Decimal>,
+    pub price: Option<Decimal>,
+    pub amount: Option<Decimal>,
+    pub fee: Option<Decimal>,
+    pub currency: Option<String>,
+    pub details: Value,
+}
+
+/// What is read of an activity. Numbers stay text until they are decimals.
+#[derive(Deserialize)]
+struct Known {
+    id: String,
+    #[serde(default)]
+    r#type: Option<String>,
+    #[serde(default)]
+    trade_date: Option<DateTime<Utc>>,
+    #[serde(default, deserialize_with = "decimal::optional")]
+    units: Option<Decimal>,
+    #[serde(default, deserialize_with = "decimal::optional")]
+    price: Option<Decimal>,
+    #[serde(default, deserialize_with = "decimal::optional")]
+    amount: Option<Decimal>,
+    #[serde(default, deserialize_with = "decimal::optional")]
+    fee: Option<Decimal>,
+    #[serde(default)]
+    currency: Option<Currency>,
+}
+
+impl<'de> Deserialize<'de> for Activity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw: Box<RawValue> = Box::deserialize(deserializer)?;
+        let known: Known = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self {
+            id: known.id,
+            kind: known.r#type,
+            trade_date: known.trade_date,
+            units: known.units,
+            price: known.price,
+            amount: known.amount,
+            fee: known.fee,
+            currency: known.currency.map(|currency| currency.code),
+            details: serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
+        })
+    }
 }
 
 /// Recent orders.
