@@ -1,7 +1,9 @@
 //! The ledger as callers see it: commands go in together with their messages, and come out as status.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
-use contract::NewCommand;
+use contract::{NewCommand, Status, Workload};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::postgres::PgConnection;
@@ -32,22 +34,30 @@ pub struct Enqueued {
     pub outcome: Outcome,
 }
 
-/// Puts commands in within the caller's transaction.
+/// Puts commands in within the caller's transaction. Answers each by the id that was asked for.
 pub(crate) async fn enqueue(
     connection: &mut PgConnection,
     commands: &[&NewCommand],
-) -> Result<Vec<Enqueued>, sqlx::Error> {
+) -> Result<HashMap<Uuid, Enqueued>, sqlx::Error> {
+    if commands.is_empty() {
+        return Ok(HashMap::new());
+    }
     let rows: Vec<Row<'_>> = commands.iter().map(|command| Row::of(command)).collect();
     let rows = serde_json::to_value(rows).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
     let answers = sqlx::query_file!("sql/command/enqueue.sql", rows).fetch_all(connection).await?;
-    Ok(answers
+    let enqueued: HashMap<Uuid, Enqueued> = answers
         .into_iter()
-        .map(|answer| Enqueued {
-            requested: answer.requested,
-            id: answer.id,
-            outcome: outcome(&answer.outcome),
+        .map(|answer| {
+            let outcome = outcome(&answer.outcome);
+            (answer.requested, Enqueued { requested: answer.requested, id: answer.id, outcome })
         })
-        .collect())
+        .collect();
+    if commands.iter().all(|command| enqueued.contains_key(&command.id)) {
+        Ok(enqueued)
+    } else {
+        // A workload without its row: nothing must be promised.
+        Err(sqlx::Error::RowNotFound)
+    }
 }
 
 fn outcome(word: &str) -> Outcome {
@@ -140,6 +150,92 @@ pub async fn get(pool: &Pool, id: Uuid) -> Result<Option<Command>, Error> {
             sqlx::query_file_as!(Command, "sql/command/get.sql", id).fetch_optional(&mut *session).await?;
         session.release();
         Ok(command)
+    })
+    .await
+}
+
+/// Which commands a list shows.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// Only this scope's.
+    pub scope: Option<String>,
+    /// Only this workload's.
+    pub workload: Option<Workload>,
+    /// Only those with this status.
+    pub status: Option<Status>,
+    /// Only those before this one.
+    pub before: Option<Uuid>,
+    /// So many.
+    pub limit: u32,
+}
+
+/// Commands, the newest first. Ids are time-ordered, so they are the order.
+pub async fn list(pool: &Pool, filter: &Filter) -> Result<Vec<Command>, Error> {
+    let (scope, before, limit) = (filter.scope.as_deref(), filter.before, i64::from(filter.limit));
+    let (workload, status) = (filter.workload.map(Workload::kind), filter.status);
+    pool.bounded("listing commands", async {
+        let mut session = pool.session().await?;
+        let connection = &mut *session;
+        // A statement each, because each has an index of its own.
+        let commands = match status.map(|status| (status.to_string(), status)) {
+            Some((_, Status::Succeeded)) => {
+                sqlx::query_file_as!(
+                    Command,
+                    "sql/command/list_succeeded.sql",
+                    scope,
+                    workload,
+                    before,
+                    limit
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Some((word, status)) if status.is_terminal() => {
+                sqlx::query_file_as!(
+                    Command,
+                    "sql/command/list_unhappy.sql",
+                    scope,
+                    workload,
+                    before,
+                    limit,
+                    word
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Some((word, _)) => {
+                sqlx::query_file_as!(
+                    Command,
+                    "sql/command/list_open.sql",
+                    scope,
+                    workload,
+                    before,
+                    limit,
+                    word
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            None => {
+                sqlx::query_file_as!(Command, "sql/command/list.sql", scope, workload, before, limit)
+                    .fetch_all(connection)
+                    .await?
+            }
+        };
+        session.release();
+        Ok(commands)
+    })
+    .await
+}
+
+/// Takes a command back, unless somebody runs it or it has ended. True where this call did it.
+pub async fn cancel(pool: &Pool, id: Uuid) -> Result<bool, Error> {
+    pool.bounded("cancelling a command", async {
+        let mut session = pool.session().await?;
+        let cancelled =
+            sqlx::query_file_scalar!("sql/command/cancel.sql", id).fetch_optional(&mut *session).await?;
+        session.release();
+        Ok(cancelled.is_some())
     })
     .await
 }

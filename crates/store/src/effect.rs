@@ -1,9 +1,11 @@
 //! What a successful run changes besides ledger and queue, applied by the runtime in the same fenced commit.
 
+use contract::snaptrade::WorkType;
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 
-use crate::snaptrade::{self, Holdings};
+use crate::account_sync;
+use crate::snaptrade::{self, Holdings, Transactions};
 
 /// A change that a handler asks for. It is applied exactly once, or not at all.
 #[derive(Clone, Debug)]
@@ -11,7 +13,19 @@ pub enum Effect {
     /// Nothing but the success itself.
     None,
     /// An account's holdings, replacing the stored ones.
-    SnaptradeHoldings(Box<Holdings>),
+    SnaptradeHoldings {
+        /// What was fetched.
+        holdings: Box<Holdings>,
+        /// The mark of [`crate::account_sync::Start::Through`].
+        through: i64,
+    },
+    /// An account's activities of a span of time, replacing the stored ones.
+    SnaptradeTransactions {
+        /// What was fetched.
+        transactions: Box<Transactions>,
+        /// As above.
+        through: i64,
+    },
 }
 
 impl Effect {
@@ -24,12 +38,17 @@ impl Effect {
     pub fn result(&self) -> Option<Value> {
         match self {
             Self::None => None,
-            Self::SnaptradeHoldings(holdings) => Some(json!({
+            Self::SnaptradeHoldings { holdings, .. } => Some(json!({
                 "account_id": holdings.account_id,
                 "as_of": holdings.as_of,
                 "positions": holdings.positions.len(),
                 "balances": holdings.balances.len(),
                 "orders": holdings.orders.len(),
+            })),
+            Self::SnaptradeTransactions { transactions, .. } => Some(json!({
+                "account_id": transactions.account_id,
+                "since": transactions.since,
+                "activities": transactions.activities.len(),
             })),
         }
     }
@@ -37,7 +56,15 @@ impl Effect {
     pub(crate) async fn apply(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         match self {
             Self::None => Ok(()),
-            Self::SnaptradeHoldings(holdings) => snaptrade::store_holdings(connection, holdings).await,
+            Self::SnaptradeHoldings { holdings, through } => {
+                snaptrade::store_holdings(connection, holdings).await?;
+                account_sync::finish(connection, WorkType::Holdings, holdings.account_id, *through).await
+            }
+            Self::SnaptradeTransactions { transactions, through } => {
+                snaptrade::store_transactions(connection, transactions).await?;
+                account_sync::finish(connection, WorkType::Transactions, transactions.account_id, *through)
+                    .await
+            }
         }
     }
 }

@@ -1,17 +1,16 @@
-//! The webhook inbox: deliveries go in with their commands and messages in one transaction, and only a row
-//! that is there makes a duplicate.
+//! The webhook inbox: deliveries become rows, and only a row that is there makes a duplicate.
+//!
+//! What a delivery starts is written by [`crate::intake`] in the same transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use contract::NewCommand;
-use sqlx::Connection;
+use contract::snaptrade::WorkType;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use crate::command;
-use crate::error::{Error, Fault};
-use crate::pool::Pool;
+use crate::snaptrade::AccountsChange;
 
 /// One authenticated delivery of a webhook.
 #[derive(Clone, Debug)]
@@ -43,12 +42,40 @@ pub struct Delivery {
 /// What becomes of a delivery whose identity is new.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// Accepted, with the command that it starts.
-    Start(Box<NewCommand>),
+    /// Accepted; this sync is asked for, and its command starts unless one waits already.
+    Sync {
+        /// Which data.
+        work_type: WorkType,
+        /// Of which account.
+        account_id: Uuid,
+        /// The connection that the account belongs to, where that is news.
+        connection_id: Option<Uuid>,
+        /// The command, should it be needed.
+        command: Box<NewCommand>,
+    },
+    /// Accepted as the next fact about a payment, with the command that takes it in.
+    Fact {
+        /// The payment.
+        payment_id: Uuid,
+        /// The command.
+        command: Box<NewCommand>,
+    },
+    /// Accepted; it changes what we know of accounts.
+    Accounts(Box<AccountsChange>),
     /// Accepted; it is kept and there is nothing to do.
     Record,
     /// Set aside for a person, with the reason.
     Quarantine(&'static str),
+}
+
+impl Fate {
+    /// The command that the delivery may start.
+    pub fn command(&self) -> Option<&NewCommand> {
+        match self {
+            Self::Sync { command, .. } | Self::Fact { command, .. } => Some(command),
+            Self::Accounts(_) | Self::Record | Self::Quarantine(_) => None,
+        }
+    }
 }
 
 /// Reason of a delivery whose identity was accepted before with another body.
@@ -63,6 +90,8 @@ pub struct Receipt {
     pub command_id: Option<Uuid>,
     /// The verdict.
     pub outcome: Outcome,
+    /// The row under which a delivery that started nothing is counted.
+    pub counted_under: Uuid,
 }
 
 /// The verdict on a delivery.
@@ -70,55 +99,38 @@ pub struct Receipt {
 pub enum Outcome {
     /// New and accepted.
     Queued,
+    /// New and accepted; a command that waits already will see to it.
+    Coalesced,
     /// A committed row has the same identity and the same body.
     Duplicate,
     /// Set aside; the same delivery again gets the same answer.
     Quarantined,
 }
 
-/// Takes deliveries in, all in one transaction, and answers in their order.
-///
-/// On an error nothing was taken in, or (where the COMMIT was sent and its answer lost) everything was: the
-/// senders' next try is then answered `duplicate`. What jsonb refuses although it parsed (a number with too many
-/// digits) is kept as bytes alone.
-pub async fn accept(pool: &Pool, deliveries: &[Delivery]) -> Result<Vec<Receipt>, Error> {
-    match accept_as_they_are(pool, deliveries).await {
-        Err(error)
-            if error.fault() == Fault::Values && deliveries.iter().any(|delivery| delivery.is_clean_json) =>
-        {
-            let bytes_alone = |delivery: &Delivery| Delivery { is_clean_json: false, ..delivery.clone() };
-            accept_as_they_are(pool, &deliveries.iter().map(bytes_alone).collect::<Vec<_>>()).await
-        }
-        outcome => outcome,
-    }
+/// What [`write`] did.
+pub(crate) struct Written {
+    /// A receipt for each delivery, by its id. Those that are new say `Queued` with the command that they may start.
+    pub(crate) receipts: HashMap<Uuid, Receipt>,
+    /// The deliveries that this call has written; only they start anything.
+    pub(crate) new: HashSet<Uuid>,
 }
 
-async fn accept_as_they_are(pool: &Pool, deliveries: &[Delivery]) -> Result<Vec<Receipt>, Error> {
-    pool.bounded("taking webhooks in", async {
-        let mut session = pool.session().await?;
-        let mut transaction = session.begin().await?;
-        let receipts = take_in(&mut transaction, deliveries).await?;
-        transaction.commit().await?;
-        session.release();
-        Ok(receipts)
-    })
-    .await
-}
-
-async fn take_in(
+/// Writes the rows.
+pub(crate) async fn write(
     connection: &mut PgConnection,
-    deliveries: &[Delivery],
-) -> Result<Vec<Receipt>, sqlx::Error> {
+    deliveries: &[&Delivery],
+) -> Result<Written, sqlx::Error> {
     let mut receipts: HashMap<Uuid, Receipt> = HashMap::with_capacity(deliveries.len());
     let (mut fresh, mut aside) = (Vec::new(), Vec::new());
     for delivery in deliveries {
         match delivery.fate {
-            Fate::Start(_) | Fate::Record => fresh.push(Row::accepted(delivery)),
             Fate::Quarantine(reason) => aside.push(Row::set_aside(delivery, reason, None)),
+            _ => fresh.push(Row::accepted(delivery)),
         }
     }
     let accepted = insert(connection, &mut fresh).await?;
     receipts.extend(accepted.iter().map(|(id, command)| (*id, queued(*id, *command))));
+    let new = accepted.into_iter().map(|(id, _)| id).collect();
 
     // A delivery that would be set aside today may repeat one that was accepted yesterday.
     let mut rest: Vec<Row<'_>> =
@@ -127,6 +139,10 @@ async fn take_in(
     let winners = winners(connection, &rest).await?;
     for row in rest {
         match winners.get(&row.delivery.id) {
+            // An earlier try of this very delivery, whose answer was lost.
+            Some(winner) if winner.id == row.delivery.id => {
+                receipts.insert(row.delivery.id, queued(winner.id, winner.command_id));
+            }
             Some(winner) if winner.body_sha256 == row.delivery.sha256 => {
                 receipts.insert(row.delivery.id, duplicate(winner));
             }
@@ -137,50 +153,30 @@ async fn take_in(
         }
     }
     receipts.extend(set_aside(connection, &mut aside).await?);
-    for (requested, id) in start(connection, deliveries, &accepted).await? {
-        let of_command = |receipt: &&mut Receipt| receipt.command_id == Some(requested);
-        receipts.values_mut().filter(of_command).for_each(|receipt| receipt.command_id = Some(id));
-    }
-
-    deliveries
-        .iter()
-        .map(|delivery| receipts.get(&delivery.id).copied().ok_or(sqlx::Error::RowNotFound))
-        .collect()
+    Ok(Written { receipts, new })
 }
 
-/// Writes the ledger rows and the messages of the deliveries that were new. Answers, for each command, the one
-/// that its key stands for: the inbox forgets before the ledger does, so it may be an older one.
-async fn start(
-    connection: &mut PgConnection,
-    deliveries: &[Delivery],
-    accepted: &[(Uuid, Option<Uuid>)],
-) -> Result<Vec<(Uuid, Uuid)>, sqlx::Error> {
-    let new = |delivery: &&Delivery| accepted.iter().any(|(id, _)| *id == delivery.id);
-    let commands: Vec<&NewCommand> = deliveries
-        .iter()
-        .filter(new)
-        .filter_map(|delivery| match &delivery.fate {
-            Fate::Start(command) => Some(command.as_ref()),
-            Fate::Record | Fate::Quarantine(_) => None,
-        })
-        .collect();
-    if commands.is_empty() {
-        return Ok(Vec::new());
+/// Says which command a delivery became part of, where that is not the one it was written with.
+pub(crate) async fn link(connection: &mut PgConnection, links: &[(Uuid, Uuid)]) -> Result<(), sqlx::Error> {
+    if links.is_empty() {
+        return Ok(());
     }
-    let enqueued = command::enqueue(connection, &commands).await?;
-    if enqueued.len() != commands.len() {
-        // A workload without its row: nothing must be promised.
-        return Err(sqlx::Error::RowNotFound);
-    }
-    Ok(enqueued.into_iter().map(|command| (command.requested, command.id)).collect())
+    let (rows, commands): (Vec<Uuid>, Vec<Uuid>) = links.iter().copied().unzip();
+    sqlx::query_file!("sql/inbox/link.sql", &rows, &commands).execute(connection).await?;
+    Ok(())
 }
 
 const fn queued(inbox_id: Uuid, command_id: Option<Uuid>) -> Receipt {
-    Receipt { inbox_id, command_id, outcome: Outcome::Queued }
+    Receipt { inbox_id, command_id, outcome: Outcome::Queued, counted_under: inbox_id }
 }
 
 const fn duplicate(winner: &Winner) -> Receipt {
-    Receipt { inbox_id: winner.id, command_id: winner.command_id, outcome: Outcome::Duplicate }
+    Receipt {
+        inbox_id: winner.id,
+        command_id: winner.command_id,
+        outcome: Outcome::Duplicate,
+        counted_under: winner.id,
+    }
 }
 
 /// A delivery on its way into the table.
@@ -201,10 +197,10 @@ impl<'a> Row<'a> {
     }
 
     fn command_id(&self) -> Option<Uuid> {
-        match &self.delivery.fate {
-            Fate::Start(command) if self.reason.is_none() => Some(command.id),
-            _ => None,
+        if self.reason.is_some() {
+            return None;
         }
+        self.delivery.fate.command().map(|command| command.id)
     }
 
     fn key(&self) -> (&'a str, &'a str, &'a str, &'a [u8; 32]) {
@@ -301,7 +297,12 @@ async fn set_aside(
     Ok(kept
         .into_iter()
         .map(|row| {
-            let receipt = Receipt { inbox_id: row.id, command_id: None, outcome: Outcome::Quarantined };
+            let receipt = Receipt {
+                inbox_id: row.id,
+                command_id: None,
+                outcome: Outcome::Quarantined,
+                counted_under: row.id,
+            };
             (row.requested, receipt)
         })
         .collect())

@@ -51,7 +51,13 @@ pub async fn succeed_with(pool: &Pool, run: &Done, effect: &Effect) -> Result<bo
             .fetch_one(&mut *transaction)
             .await?;
         if ours {
-            effect.apply(&mut transaction).await?;
+            // Taken back or superseded while it ran: then nobody wants the effect any more.
+            let is_open = sqlx::query_file_scalar!("sql/ledger/hold_open.sql", run.command)
+                .fetch_optional(&mut *transaction)
+                .await?;
+            if is_open.is_some() {
+                effect.apply(&mut transaction).await?;
+            }
             settle_successes(&mut transaction, queue, std::slice::from_ref(run)).await?;
             transaction.commit().await?;
         } else {

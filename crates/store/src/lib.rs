@@ -4,19 +4,23 @@
 //! through [`Pool`], which gives each call a deadline and never hands on a connection that is still inside a
 //! transaction.
 
+pub mod account_sync;
 pub mod command;
 pub mod contract_check;
 pub mod dead_letter;
 pub mod effect;
 pub mod inbox;
+pub mod intake;
 pub mod ledger;
 pub mod migrate;
 pub mod overview;
 pub mod queue;
+pub mod repeat;
 pub mod seal;
 pub mod snaptrade;
 
 mod error;
+mod payment_feed;
 mod pool;
 
 pub use effect::Effect;

@@ -14,6 +14,9 @@ with archived as materialized (
     blocked_reason = null, blocked_until = null, next_attempt_at = null,
     provider_request_ids = k.provider_request_ids || array_remove(array[$13::text], null)
   from archived where k.id = $6::uuid and k.finished_at is null
+), released as (
+  update spillway.account_sync s set waiting_command = null
+  from archived where s.waiting_command = $6::uuid
 ), buried as (
   insert into spillway.dead_letter (
     id, command_id, workload, queue, msg_id, dead_msg_id, reason, detail_code, detail, policies, message, headers,

@@ -96,8 +96,10 @@ async fn each_role_can_do_its_work_and_no_more() {
                 format!("update {queue} set vt = now()"),
                 format!("select count(1) from {archive}"),
                 format!("insert into {dead} (vt, message) values (now(), '{{}}')"),
-                "update spillway.command set status = 'succeeded'".to_owned(),
+                "update spillway.command set payload = '{}'".to_owned(),
                 "delete from spillway.webhook_inbox".to_owned(),
+                "update spillway.webhook_inbox set body = ''".to_owned(),
+                "delete from spillway.payment_feed_entry".to_owned(),
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
                 "select count(1) from spillway.dead_letter".to_owned(),
                 "select spillway.queue_claim('sanmopia_snaptrade_account_sync', 1, 1)".to_owned(),
@@ -179,8 +181,8 @@ async fn a_roles_url_has_its_rights_and_no_others() {
 #[tokio::test]
 async fn the_policies_let_our_roles_see_the_rows_that_they_have_rights_on() {
     let database = Database::fresh().await;
-    let delivery = crate::samples::delivery("evt-1");
-    store::inbox::accept(&database.pool_as("spillway_gateway", 1), &[delivery]).await.unwrap();
+    let delivery = crate::samples::sync("evt-1", crate::samples::account(&database).await);
+    crate::samples::accept(&database.pool_as("spillway_gateway", 1), &[delivery]).await.unwrap();
     for (role, table) in [
         ("spillway_gateway", "spillway.command"),
         ("spillway_gateway", "spillway.webhook_inbox"),
@@ -199,4 +201,24 @@ async fn the_policies_let_our_roles_see_the_rows_that_they_have_rights_on() {
             .unwrap();
         assert!(count >= 1, "{role} sees nothing in {table}");
     }
+}
+
+#[tokio::test]
+async fn a_door_ends_a_command_only_by_taking_it_back() {
+    let database = Database::fresh().await;
+    let account = crate::samples::account(&database).await;
+    let gateway = database.pool_as("spillway_gateway", 1);
+    crate::samples::enqueue(&gateway, &[crate::samples::command("key-1", account)]).await.unwrap();
+    let mut connection = PgConnection::connect(&database.url_as("spillway_gateway")).await.unwrap();
+    for (status, allowed) in
+        [("succeeded", false), ("dead_lettered", false), ("running", false), ("cancelled", true)]
+    {
+        let sql = format!("update spillway.command set status = '{status}', finished_at = now()");
+        let changed = sqlx::query(&sql).execute(&mut connection).await;
+        assert_eq!(changed.is_ok_and(|changed| changed.rows_affected() == 1), allowed, "{status}");
+    }
+    let reopened = "update spillway.command set status = 'queued', finished_at = null";
+    let reopened = sqlx::query(reopened).execute(&mut connection).await.unwrap();
+
+    assert_eq!(reopened.rows_affected(), 0, "what has ended stays so");
 }

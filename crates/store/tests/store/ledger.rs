@@ -13,7 +13,7 @@ use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, WORKLOAD, expire_leases, with_commands};
-use crate::samples::QUEUE;
+use crate::samples::{QUEUE, account};
 
 fn cause() -> Cause {
     Cause::new(RetryClass::Transient, "timeout", "no answer in time")
@@ -85,7 +85,7 @@ async fn a_stale_lease_changes_nothing_however_the_run_ends() {
     let (database, pool, stale) = one_claimed().await;
     let owner = overtaken(&database, &pool).await;
     let cause = cause();
-    let effect = Effect::SnaptradeHoldings(Box::new(holdings(Uuid::nil())));
+    let effect = effect_of(holdings(Uuid::nil()));
 
     assert!(succeed(&pool, QUEUE, &[done(&stale)]).await.unwrap().is_empty());
     assert!(!succeed_with(&pool, &done(&stale), &effect).await.unwrap());
@@ -204,22 +204,15 @@ fn holdings(account_id: Uuid) -> Holdings {
     }
 }
 
-async fn with_account(database: &Database) -> Uuid {
-    let account = Uuid::now_v7();
-    database.execute("insert into spillway.snaptrade_user values ('u', '')").await;
-    database
-        .execute(&format!(
-            "insert into spillway.snaptrade_account (account_id, user_id) values ('{account}', 'u')"
-        ))
-        .await;
-    account
+fn effect_of(holdings: Holdings) -> Effect {
+    Effect::SnaptradeHoldings { holdings: Box::new(holdings), through: 1 }
 }
 
 #[tokio::test]
 async fn an_effect_is_committed_together_with_its_success() {
     let (database, pool, message) = one_claimed().await;
-    let account = with_account(&database).await;
-    let effect = Effect::SnaptradeHoldings(Box::new(holdings(account)));
+    let account = account(&database).await;
+    let effect = effect_of(holdings(account));
     assert!(succeed_with(&pool, &done(&message), &effect).await.unwrap());
 
     assert_eq!(
@@ -235,12 +228,11 @@ async fn an_effect_is_committed_together_with_its_success() {
 #[tokio::test]
 async fn a_refused_effect_changes_nothing_and_is_told_apart() {
     let (database, pool, message) = one_claimed().await;
-    let account = with_account(&database).await;
+    let account = account(&database).await;
     let mut twice = holdings(account);
     twice.balances[1].currency = "USD".to_owned();
-    let error = succeed_with(&pool, &done(&message), &Effect::SnaptradeHoldings(Box::new(twice)))
-        .await
-        .expect_err("one currency twice");
+    let error =
+        succeed_with(&pool, &done(&message), &effect_of(twice)).await.expect_err("one currency twice");
 
     assert_eq!(error.fault(), Fault::Values);
     assert_eq!(database.number("select count(*) from spillway.snaptrade_position").await, 0);

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use contract::{QueueSpec, Workload};
 use sqlx::Row;
+use store::Pool;
 use store::queue::{Beat, Claimed, Fence, Held, beat, claim, hand_back};
-use store::{Pool, inbox};
 use testkit::Database;
+use uuid::Uuid;
 
-use crate::samples::{QUEUE, delivery};
+use crate::samples::{QUEUE, account, command, enqueue};
 
 pub(crate) const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
 pub(crate) const SPEC: &QueueSpec = WORKLOAD.queue();
@@ -16,10 +17,9 @@ pub(crate) const SPEC: &QueueSpec = WORKLOAD.queue();
 /// A database with `n` waiting commands.
 pub(crate) async fn with_commands(n: usize) -> (Database, Pool) {
     let database = Database::fresh().await;
-    let batch: Vec<_> = (0..n).map(|i| delivery(&format!("evt-{i}"))).collect();
-    if !batch.is_empty() {
-        inbox::accept(&database.pool_as("spillway_gateway", 1), &batch).await.unwrap();
-    }
+    let account = account(&database).await;
+    let batch: Vec<_> = (0..n).map(|i| command(&format!("key-{i}"), account)).collect();
+    enqueue(&database.pool_as("spillway_gateway", 1), &batch).await.unwrap();
     let pool = database.pool_as("spillway_worker", 4);
     (database, pool)
 }
@@ -198,7 +198,8 @@ async fn a_claim_never_sees_a_message_before_its_command() {
             let pool = database.pool_as("spillway_gateway", 1);
             tokio::spawn(async move {
                 for i in 0..500 {
-                    inbox::accept(&pool, &[delivery(&format!("evt-{producer}-{i}"))]).await.unwrap();
+                    let command = command(&format!("key-{producer}-{i}"), Uuid::nil());
+                    enqueue(&pool, &[command]).await.unwrap();
                 }
             })
         })

@@ -1,49 +1,101 @@
 //! Deliveries and commands as the gateway makes them.
 
 use bytes::Bytes;
+use contract::killbill::PaymentFacts;
 use contract::snaptrade::{AccountSync, WorkType};
-use contract::{Actor, Job, NewCommand, Workload};
-use serde_json::json;
-use store::inbox::{Delivery, Fate};
+use contract::{Actor, Job, NewCommand, Origin};
+use store::command::Enqueued;
+use store::inbox::{Delivery, Fate, Outcome, Receipt};
+use store::intake::{Item, Taken, take_in};
+use store::{Error, Pool};
+use testkit::Database;
 use uuid::Uuid;
 
 pub(crate) const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// The queue of [`command`]'s commands.
 pub(crate) const QUEUE: &str = "sanmopia_snaptrade_account_sync";
 
-/// A command with this idempotency key.
-pub(crate) fn command(key: &str) -> NewCommand {
-    let job = AccountSync { work_type: WorkType::Holdings, account_id: Uuid::nil() };
-    NewCommand {
-        id: Uuid::now_v7(),
-        workload: Workload::SnaptradeAccountSync,
-        kind: AccountSync::KIND,
-        version: AccountSync::VERSION,
+/// The queue of [`delivery`]'s commands.
+pub(crate) const FACTS: &str = "sanmopia_payment_webhook_processing";
+
+fn command_of<J: Job>(job: &J, key: &str) -> NewCommand {
+    let origin = Origin {
         idempotency_key: key.to_owned(),
-        payload: json!(job),
-        actor: Actor::provider("snaptrade"),
-        class: Workload::SnaptradeAccountSync.spec().class,
-        not_before: None,
-        snapshots: Vec::new(),
-        expected_revision: None,
+        actor: Actor::provider("test"),
         traceparent: TRACEPARENT.to_owned(),
         tracestate: String::new(),
         correlation_id: "correlation-1".to_owned(),
-    }
+    };
+    NewCommand::new(Uuid::now_v7(), job, origin)
+}
+
+/// A command with this idempotency key that syncs an account.
+pub(crate) fn command(key: &str, account_id: Uuid) -> NewCommand {
+    command_of(&AccountSync { work_type: WorkType::Holdings, account_id }, key)
 }
 
 /// A delivery with this identity that starts a command.
 pub(crate) fn delivery(identity: &str) -> Delivery {
+    let payment_id = Uuid::from_u128(1);
+    let job = PaymentFacts { tenant: "main".to_owned(), payment_id };
+    let command = Box::new(command_of(&job, identity));
     Delivery {
         id: Uuid::now_v7(),
-        source: "snaptrade",
-        tenant: String::new(),
+        source: "killbill",
+        tenant: "main".to_owned(),
         identity: identity.to_owned(),
-        event_type: Some("ACCOUNT_HOLDINGS_UPDATED".to_owned()),
+        event_type: Some("PAYMENT_SUCCESS".to_owned()),
         body: Bytes::from_static(b"{\"a\":1.10}"),
         sha256: [7; 32],
         is_clean_json: true,
-        fate: Fate::Start(Box::new(command(identity))),
+        fate: Fate::Fact { payment_id, command },
         traceparent: TRACEPARENT.to_owned(),
         correlation_id: "correlation-1".to_owned(),
     }
+}
+
+/// A delivery with this identity that asks for a sync of an account.
+pub(crate) fn sync(identity: &str, account_id: Uuid) -> Delivery {
+    let command = Box::new(command(identity, account_id));
+    let fate = Fate::Sync { work_type: WorkType::Holdings, account_id, connection_id: None, command };
+    Delivery { source: "snaptrade", tenant: String::new(), fate, ..delivery(identity) }
+}
+
+/// Takes deliveries in, in one batch.
+pub(crate) async fn accept(pool: &Pool, deliveries: &[Delivery]) -> Result<Vec<Receipt>, Error> {
+    let items = deliveries.iter().map(|delivery| Item::Webhook(Box::new(delivery.clone()))).collect();
+    let taken = take_in(pool, &[], |_| items).await?;
+    let receipt = |taken| match taken {
+        Taken::Webhook(receipt) => receipt,
+        Taken::Command(enqueued) => panic!("a webhook was answered {enqueued:?}"),
+    };
+    Ok(taken.into_iter().map(receipt).collect())
+}
+
+/// Takes commands in, in one batch.
+pub(crate) async fn enqueue(pool: &Pool, commands: &[NewCommand]) -> Result<Vec<Enqueued>, Error> {
+    let items = commands.iter().map(|command| Item::Command(Box::new(command.clone()))).collect();
+    let taken = take_in(pool, &[], |_| items).await?;
+    let enqueued = |taken| match taken {
+        Taken::Command(enqueued) => enqueued,
+        Taken::Webhook(receipt) => panic!("a command was answered {receipt:?}"),
+    };
+    Ok(taken.into_iter().map(enqueued).collect())
+}
+
+/// What became of each.
+pub(crate) fn outcomes(receipts: &[Receipt]) -> Vec<Outcome> {
+    receipts.iter().map(|receipt| receipt.outcome).collect()
+}
+
+/// An account that may be synced.
+pub(crate) async fn account(database: &Database) -> Uuid {
+    let account = Uuid::now_v7();
+    let sql = format!(
+        "insert into spillway.snaptrade_user values ('u', '') on conflict do nothing;
+         insert into spillway.snaptrade_account (account_id, user_id) values ('{account}', 'u')"
+    );
+    database.execute(&sql).await;
+    account
 }
