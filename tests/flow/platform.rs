@@ -4,7 +4,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use gateway::{Gateway, Options};
-use intake::Options as Door;
+use intake::{Options as Door, Services};
 use reqwest::{Client, Response};
 use secrecy::{SecretBox, SecretString};
 use serde_json::{Value, json};
@@ -16,11 +16,17 @@ use testkit::sandbox::{Config, Sandbox, SnaptradeUser};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use webhook::killbill::Admission;
 use webhook::snaptrade::Verifier;
+use webhook::standard::Sources;
 
 pub(crate) const CONSUMER_KEY: &str = "consumer-key-of-the-tests";
 pub(crate) const WEBHOOK_SECRET: &str = "webhook-secret-of-the-tests";
 pub(crate) const SERVICE_TOKEN: &str = "service-token-of-the-tests";
+pub(crate) const ADMISSION_TOKEN: &str = "admission-token-of-the-tests";
+/// A sender that follows Standard Webhooks, and 24 bytes of `s` in base64.
+pub(crate) const SOURCE: &str = "shop";
+pub(crate) const SOURCE_SECRET: &str = "whsec_c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nz";
 /// 32 bytes of `d`, in base64.
 pub(crate) const DATA_KEY: &str = "ZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGQ=";
 pub(crate) const BUDGET: Duration = Duration::from_secs(30);
@@ -52,10 +58,17 @@ impl Running {
         let local = "127.0.0.1:0".parse().expect("an address");
         let door = Door {
             in_flight: 256,
+            reads_in_flight: 64,
             body_timeout: Duration::from_secs(5),
             webhook_body: 256 * 1024,
+            command_body: 1024 * 1024,
+            longest_wait: Duration::from_secs(20),
             snaptrade: Verifier::new(SecretString::from(CONSUMER_KEY), SecretString::from(WEBHOOK_SECRET)),
-            service_token: SecretString::from(SERVICE_TOKEN),
+            killbill: Admission::new(SecretString::from(ADMISSION_TOKEN)),
+            killbill_window: Duration::from_mins(1),
+            standard: Sources::of([(SOURCE, SecretString::from(SOURCE_SECRET))]).expect("a right secret"),
+            services: Services::new(SecretString::from(SERVICE_TOKEN), Vec::new()),
+            users: None,
         };
         let mut options = Options {
             listen: local,
@@ -153,6 +166,7 @@ impl Platform {
             ("SANMOPIA_OPERATOR_DATABASE_URL", self.database.url_as("spillway_operator")),
             ("SANMOPIA_DATA_KEY", DATA_KEY.to_owned()),
             ("SANMOPIA_SERVICE_TOKEN", SERVICE_TOKEN.to_owned()),
+            ("SANMOPIA_KILLBILL_ADMISSION_TOKEN", ADMISSION_TOKEN.to_owned()),
             ("SANMOPIA_SNAPTRADE_BASE_URL", self.sandbox.url()),
             ("SANMOPIA_SNAPTRADE_CLIENT_ID", "TESTCLIENT".to_owned()),
             ("SANMOPIA_SNAPTRADE_CONSUMER_KEY", CONSUMER_KEY.to_owned()),

@@ -114,6 +114,7 @@ impl Gateway {
         let deadlines = Deadlines { header: self.options.header_timeout, stop: common.stop_grace };
         let after = CancellationToken::new();
         let routes = probes::router(self.health.clone(), self.door.metrics());
+        let routes = routes.merge(intake::routes::internal(&self.door));
         let internal = tokio::spawn(probes::serve(self.internal, routes, deadlines, after.clone()));
 
         let (pool, budget) = (&self.health_pool, common.start_budget);
@@ -128,7 +129,7 @@ impl Gateway {
             stopping.cancelled().await;
             health.stopping();
         });
-        probes::serve(self.public, intake::router(self.door), deadlines, stop).await;
+        probes::serve(self.public, intake::routes::public(&self.door), deadlines, stop).await;
 
         let _ = watch.await;
         after.cancel();

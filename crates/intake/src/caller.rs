@@ -1,20 +1,129 @@
-//! Who calls `/v1`, proven by a bearer token.
+//! Who calls `/v1`: a named service, or a user of the business.
+//!
+//! A service proves itself by its token and may assert on whose behalf it calls; a user's token says who and where
+//! the user is. Nothing is ever taken from a body.
 
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use secrecy::ExposeSecret;
+use contract::Actor;
+use providers::supabase::{Rejection, Users};
+use secrecy::{ExposeSecret, SecretString};
 use webhook::is_same_secret;
 
-use crate::options::Options;
+use crate::context::current_correlation_id;
+use crate::door::Door;
 use crate::problem::Problem;
 
-/// Succeeds for the holder of the service token, who asserts no scope and therefore reads all.
-pub(crate) fn authenticate(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return Err(Problem::Unauthenticated) };
-    let token = value.as_bytes().strip_prefix(b"Bearer ").unwrap_or_default();
-    if is_same_secret(token, options.service_token.expose_secret().as_bytes()) {
-        Ok(())
-    } else {
-        Err(Problem::Unauthenticated)
+/// The headers by which a service asserts on whose behalf it calls.
+const ACTOR_ID: &str = "x-actor-id";
+const ACTOR_TYPE: &str = "x-actor-type";
+const SCOPE: &str = "x-scope";
+
+/// What an actor may be.
+const ACTOR_TYPES: [&str; 4] = ["user", "service", "operator", "schedule"];
+
+/// Longer ids name nothing.
+const LONGEST: usize = 200;
+
+/// An authenticated caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// On whose behalf its commands run.
+    pub(crate) actor: Actor,
+    /// The one scope that it sees; a service that asserts none sees all.
+    pub(crate) sees: Option<String>,
+    /// The user, where it is no service: one who only reaches what is the user's own.
+    pub(crate) user: Option<String>,
+}
+
+/// The service callers and their tokens; a name may have two while one is replaced.
+#[derive(Clone, Debug)]
+pub struct Services(Vec<(String, SecretString)>);
+
+impl Services {
+    /// The caller `default`, and further ones.
+    pub fn new(default: SecretString, further: Vec<(String, SecretString)>) -> Self {
+        Self([vec![("default".to_owned(), default)], further].concat())
     }
+
+    /// All tokens are compared, whatever the first comparison says.
+    fn name_of(&self, token: &[u8]) -> Option<&str> {
+        let mut found = None;
+        for (name, secret) in &self.0 {
+            if is_same_secret(token, secret.expose_secret().as_bytes()) {
+                found = Some(name.as_str());
+            }
+        }
+        found
+    }
+}
+
+impl FromRequestParts<Arc<Door>> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Problem> {
+        let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(Problem::Unauthenticated);
+        };
+        let token = value.as_bytes().strip_prefix(b"Bearer ").ok_or(Problem::Unauthenticated)?;
+        match door.options.services.name_of(token) {
+            Some(name) => service(name, &parts.headers),
+            None => user(door.users.as_ref(), token).await,
+        }
+    }
+}
+
+fn service(name: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let (id, scope) = (asserted(headers, ACTOR_ID)?, asserted(headers, SCOPE)?);
+    let kind = asserted(headers, ACTOR_TYPE)?;
+    if kind.as_ref().is_some_and(|kind| !ACTOR_TYPES.contains(&kind.as_str())) {
+        return Err(Problem::Invalid(format!("{ACTOR_TYPE} is one of {}", ACTOR_TYPES.join(", ")).into()));
+    }
+    let actor = Actor {
+        kind: kind.unwrap_or_else(|| if id.is_some() { "user" } else { "service" }.to_owned()),
+        id: id.unwrap_or_else(|| name.to_owned()),
+        scope: scope.clone().unwrap_or_else(|| Actor::SYSTEM_SCOPE.to_owned()),
+        decision: format!("service-token:{name}"),
+    };
+    Ok(Caller { actor, sees: scope, user: None })
+}
+
+/// Printable ASCII of sane length: it goes into rows and log lines.
+fn asserted(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let plain = |text: &&str| {
+        (1..=LONGEST).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+    };
+    let text = value.to_str().ok().filter(plain);
+    let invalid = || Problem::Invalid(format!("{name} is 1 to {LONGEST} printable ASCII characters").into());
+    text.map(|text| Some(text.to_owned())).ok_or_else(invalid)
+}
+
+/// A user acts for nobody else, so its headers assert nothing.
+async fn user(users: Option<&Users>, token: &[u8]) -> Result<Caller, Problem> {
+    let token = std::str::from_utf8(token).map_err(|_| Problem::Unauthenticated)?;
+    let user =
+        users.ok_or(Problem::Unauthenticated)?.verify(token).await.map_err(|rejection| match rejection {
+            Rejection::Unauthenticated(reason) => {
+                tracing::info!(
+                    reason,
+                    correlation_id = current_correlation_id(),
+                    "a token that proves no user"
+                );
+                Problem::Unauthenticated
+            }
+            Rejection::Unavailable => Problem::CallersUnavailable,
+        })?;
+    let actor = Actor {
+        kind: "user".to_owned(),
+        id: user.id.clone(),
+        scope: user.scope.clone(),
+        decision: format!("user-token:{}", user.token_id.unwrap_or_default()),
+    };
+    Ok(Caller { actor, sees: Some(user.scope), user: Some(user.id) })
 }

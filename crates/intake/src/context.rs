@@ -51,7 +51,7 @@ fn is_plain(id: &str) -> bool {
 
 /// Gives a request its context, its answer the correlation id, and the metrics their numbers.
 pub(crate) async fn surround(
-    State(metrics): State<Arc<Metrics>>,
+    State((metrics, listener)): State<(Arc<Metrics>, &'static str)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -60,7 +60,7 @@ pub(crate) async fn surround(
     let started = Instant::now();
     request.extensions_mut().insert(context.clone());
     let correlation_id = HeaderValue::from_str(&context.correlation_id).ok();
-    let _in_flight = InFlight::enter(&metrics);
+    let _in_flight = InFlight::enter(&metrics, listener);
     let mut response = within(context, next.run(request)).await;
     if let Some(id) = correlation_id {
         response.headers_mut().insert(CORRELATION_ID, id);
@@ -78,18 +78,18 @@ pub(crate) async fn within<T>(context: Context, work: impl Future<Output = T>) -
 }
 
 /// Counts a request out however it ends, also when its client leaves.
-struct InFlight<'a>(&'a Metrics);
+struct InFlight<'a>(&'a Metrics, &'static str);
 
 impl<'a> InFlight<'a> {
-    fn enter(metrics: &'a Metrics) -> Self {
-        metrics.http_in_flight.with_label_values(&["public"]).inc();
-        Self(metrics)
+    fn enter(metrics: &'a Metrics, listener: &'static str) -> Self {
+        metrics.http_in_flight.with_label_values(&[listener]).inc();
+        Self(metrics, listener)
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.http_in_flight.with_label_values(&["public"]).dec();
+        self.0.http_in_flight.with_label_values(&[self.1]).dec();
     }
 }
 

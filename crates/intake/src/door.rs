@@ -1,61 +1,89 @@
-//! The routes of the public listener and what every request passes first.
+//! What the routes share, and what every request passes first.
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::Next;
 use axum::response::Response;
-use axum::routing::{get, post};
-use store::Pool;
+use providers::supabase::Users;
+use store::{Fault, Pool};
 use telemetry::Metrics;
 use telemetry::log::chain;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::batch::Batcher;
+use crate::context;
 use crate::options::Options;
 use crate::problem::Problem;
-use crate::{commands, context, snaptrade};
+use crate::repeats::Repeats;
 
 /// What the routes share.
 pub struct Door {
     pub(crate) options: Options,
-    /// For what is taken in.
+    /// Proves users' tokens, where there are users.
+    pub(crate) users: Option<Users>,
+    /// For what changes something outside of a batch.
     pub(crate) intake: Pool,
     /// For status reads, which never wait for intake.
     pub(crate) reads: Pool,
+    pub(crate) batcher: Batcher,
+    pub(crate) repeats: Repeats,
     pub(crate) metrics: Arc<Metrics>,
-    in_flight: Semaphore,
+    intake_permits: Arc<Semaphore>,
+    read_permits: Arc<Semaphore>,
 }
 
 impl Door {
-    /// A door before these pools.
+    /// A door before these pools. Needs a runtime: its batches run in tasks of their own.
     pub fn new(options: Options, intake: Pool, reads: Pool, metrics: Arc<Metrics>) -> Self {
-        let in_flight = Semaphore::new(options.in_flight as usize);
-        Self { options, intake, reads, metrics, in_flight }
+        Self {
+            batcher: Batcher::start(intake.clone(), metrics.clone()),
+            repeats: Repeats::start(intake.clone(), metrics.clone()),
+            intake_permits: Arc::new(Semaphore::new(options.in_flight as usize)),
+            read_permits: Arc::new(Semaphore::new(options.reads_in_flight as usize)),
+            users: options.users.clone().map(Users::new),
+            options,
+            intake,
+            reads,
+            metrics,
+        }
     }
 
     /// The metrics that the routes count in.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }
+
+    pub(crate) fn permits(&self, of: Permits) -> &Arc<Semaphore> {
+        match of {
+            Permits::Intake => &self.intake_permits,
+            Permits::Reads => &self.read_permits,
+        }
+    }
 }
 
-/// The public routes.
-pub fn router(door: Arc<Door>) -> Router {
-    let metrics = door.metrics.clone();
-    Router::new()
-        .route("/webhooks/snaptrade", post(snaptrade::receive))
-        .route("/v1/commands/{id}", get(commands::get))
-        .fallback(async || Problem::NotFound)
-        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
-        .layer(from_fn_with_state(door.clone(), admit))
-        .layer(from_fn_with_state(metrics, context::surround))
-        .with_state(door)
+/// Which requests a request competes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permits {
+    /// Those that take something in.
+    Intake,
+    /// Those that only look.
+    Reads,
 }
+
+/// A place among the requests in work. It is given back when the last holder drops it: a request's work may outlast
+/// its client.
+#[derive(Clone)]
+pub(crate) struct Permit(pub(crate) Arc<OwnedSemaphorePermit>);
 
 /// One permit a request, shared by all connections, and no queue for it.
-async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Result<Response, Problem> {
-    let _permit = door.in_flight.try_acquire().map_err(|_| Problem::Busy)?;
+pub(crate) async fn admit(
+    State(permits): State<Arc<Semaphore>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let permit = permits.try_acquire_owned().map_err(|_| Problem::Busy)?;
+    request.extensions_mut().insert(Permit(Arc::new(permit)));
     Ok(next.run(request).await)
 }
 
@@ -70,8 +98,8 @@ pub(crate) async fn in_a_task<T: Send + 'static>(
             let correlation_id = context::current_correlation_id();
             tracing::warn!(error = chain(&error), correlation_id, "answered 503");
             Err(match error.fault() {
-                store::Fault::Passing => Problem::Unavailable,
-                store::Fault::Values | store::Fault::Other => Problem::Internal,
+                Fault::Passing => Problem::Unavailable,
+                Fault::Values | Fault::Other => Problem::Internal,
             })
         }
         Err(panic) => {

@@ -3,39 +3,72 @@
 use std::time::Duration;
 
 use contract::env::keys;
-use secrecy::SecretString;
+use providers::supabase;
 use settings::{Env, Noted};
+use webhook::killbill::Admission;
 use webhook::snaptrade::Verifier;
+use webhook::standard::Sources;
+
+use crate::caller::Services;
 
 /// See the fields.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Requests in work at a time; one more is answered 503 at once.
+    /// Requests that take something in, in work at a time; one more is answered 503 at once.
     pub in_flight: u32,
+    /// Reads in work at a time, apart from the others.
+    pub reads_in_flight: u32,
     /// How long a client may take to send its body.
     pub body_timeout: Duration,
     /// The largest webhook body, in bytes.
     pub webhook_body: usize,
+    /// The largest command body, in bytes.
+    pub command_body: usize,
+    /// The longest that a status read may wait for a command to end.
+    pub longest_wait: Duration,
     /// Checks SnapTrade's webhooks.
     pub snaptrade: Verifier,
-    /// The bearer token of the caller named `default`.
-    pub service_token: SecretString,
+    /// Admits Kill Bill's push notifications.
+    pub killbill: Admission,
+    /// Equal notifications of Kill Bill that carry no data are one within such a window.
+    pub killbill_window: Duration,
+    /// The senders that follow Standard Webhooks.
+    pub standard: Sources,
+    /// The service callers.
+    pub services: Services,
+    /// What makes a token one of our users'; without it no user can call.
+    pub users: Option<supabase::Options>,
 }
 
 impl Options {
     /// Reads the settings.
     pub fn read(env: &mut Env) -> Result<Self, Noted> {
         let in_flight = env.count(&keys::INTAKE_IN_FLIGHT, 1..=100_000);
+        let reads_in_flight = env.count(&keys::INTAKE_READS_IN_FLIGHT, 1..=100_000);
         let body_timeout = env.duration(&keys::INTAKE_BODY_TIMEOUT_MS, 100..=600_000);
         let webhook_body = env.count(&keys::INTAKE_WEBHOOK_BODY_BYTES, 1024..=4 * 1024 * 1024);
+        let command_body = env.count(&keys::INTAKE_COMMAND_BODY_BYTES, 1024..=16 * 1024 * 1024);
+        let longest_wait = env.duration(&keys::INTAKE_WAIT_SECONDS, 1..=300);
         let snaptrade = Verifier::read(env);
+        let killbill = Admission::read(env);
+        let killbill_window = env.duration(&keys::KILLBILL_REPEAT_WINDOW_SECONDS, 1..=86_400);
+        let standard = Sources::read(env);
         let service_token = env.secret(&keys::SERVICE_TOKEN);
+        let service_tokens = env.secret_list(&keys::SERVICE_TOKENS);
+        let users = supabase::Options::read(env);
         Ok(Self {
             in_flight: in_flight?,
+            reads_in_flight: reads_in_flight?,
             body_timeout: body_timeout?,
             webhook_body: webhook_body? as usize,
+            command_body: command_body? as usize,
+            longest_wait: longest_wait?,
             snaptrade: snaptrade?,
-            service_token: service_token?,
+            killbill: killbill?,
+            killbill_window: killbill_window?,
+            standard: standard?,
+            services: Services::new(service_token?, service_tokens?),
+            users: users?,
         })
     }
 }

@@ -1,13 +1,15 @@
 //! Every way in which the door says no. This alone knows status, stable code, `Retry-After` and sentence.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::context;
 
-/// A refusal, as `application/problem+json` (RFC 9457).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The sender or caller proved nothing.
     Unauthenticated,
@@ -23,17 +25,50 @@ pub(crate) enum Problem {
     BodyTooLarge,
     /// The body is encoded in a way that could hide its size.
     EncodingNotSupported,
+    /// The body is not JSON.
+    BodyNotJson,
+    /// The body or a parameter is not what the route takes; the sentence says what.
+    Invalid(Cow<'static, str>),
+    /// The route needs an `Idempotency-Key`.
+    IdempotencyKeyMissing,
+    /// The key was used before for another request.
+    IdempotencyKeyReused,
+    /// The command is being run.
+    CommandRunning,
+    /// The command has ended.
+    CommandFinished,
+    /// The database refuses the request for its own sake.
+    NotStorable,
     /// Too much in work at the moment.
     Busy,
     /// The database did not answer; nothing was taken in.
     Unavailable,
+    /// The keys that prove users' tokens can't be had.
+    CallersUnavailable,
     /// A mistake of ours.
     Internal,
 }
 
+/// `application/problem+json` (RFC 9457).
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Body {
+    /// Identifies the kind of problem.
+    r#type: String,
+    /// The status in words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// Stable; programs decide on it.
+    code: &'static str,
+    /// What is wrong, for people.
+    detail: String,
+    /// Names this request in our logs.
+    correlation_id: String,
+}
+
 impl Problem {
     /// Status, stable code, sentence.
-    const fn parts(self) -> (StatusCode, &'static str, &'static str) {
+    pub(crate) fn parts(&self) -> (StatusCode, &'static str, &str) {
         match self {
             Self::Unauthenticated => {
                 (StatusCode::UNAUTHORIZED, "unauthenticated", "The request does not prove who sent it.")
@@ -60,6 +95,27 @@ impl Problem {
                 "encoding_not_supported",
                 "Send the body without a Content-Encoding.",
             ),
+            Self::BodyNotJson => (StatusCode::BAD_REQUEST, "body_not_json", "The body is not JSON."),
+            Self::Invalid(sentence) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", sentence),
+            Self::IdempotencyKeyMissing => (
+                StatusCode::BAD_REQUEST,
+                "idempotency_key_missing",
+                "Send an Idempotency-Key header of 1 to 200 printable ASCII characters, the same for each try.",
+            ),
+            Self::IdempotencyKeyReused => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                "The Idempotency-Key was used before for another request; nothing was taken in.",
+            ),
+            Self::CommandRunning => {
+                (StatusCode::CONFLICT, "command_running", "The command is being run and can't be taken back.")
+            }
+            Self::CommandFinished => (StatusCode::CONFLICT, "command_finished", "The command has ended."),
+            Self::NotStorable => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "not_storable",
+                "The request holds a value that can't be stored.",
+            ),
             Self::Busy => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "busy",
@@ -70,6 +126,11 @@ impl Problem {
                 "unavailable",
                 "The request could not be stored; nothing was promised. Try again after Retry-After.",
             ),
+            Self::CallersUnavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "callers_unavailable",
+                "Users' tokens can't be checked at the moment. Try again after Retry-After.",
+            ),
             Self::Internal => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "internal",
@@ -79,10 +140,10 @@ impl Problem {
     }
 
     /// Whole seconds, where trying again helps.
-    const fn retry_after(self) -> Option<u32> {
+    const fn retry_after(&self) -> Option<u32> {
         match self {
             Self::Busy => Some(1),
-            Self::Unavailable => Some(5),
+            Self::Unavailable | Self::CallersUnavailable => Some(5),
             Self::Internal => Some(30),
             _ => None,
         }
@@ -92,15 +153,16 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, code, detail) = self.parts();
-        let body = json!({
-            "type": format!("urn:spillway:problem:{code}"),
-            "title": status.canonical_reason(),
-            "status": status.as_u16(),
-            "code": code,
-            "detail": detail,
-            "correlation_id": context::current_correlation_id(),
-        });
-        let mut response = (status, body.to_string()).into_response();
+        let body = Body {
+            r#type: format!("urn:spillway:problem:{code}"),
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            code,
+            detail: detail.to_owned(),
+            correlation_id: context::current_correlation_id(),
+        };
+        let body = serde_json::to_string(&body).expect("strings and a number are always JSON");
+        let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after() {
@@ -116,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_fault_of_ours_is_never_the_callers_and_says_when_to_come_back() {
-        for problem in [Problem::Busy, Problem::Unavailable, Problem::Internal] {
+        for problem in [Problem::Busy, Problem::Unavailable, Problem::CallersUnavailable, Problem::Internal] {
             let response = problem.into_response();
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(response.headers()[header::RETRY_AFTER].to_str().unwrap().parse::<u32>().unwrap() >= 1);

@@ -13,7 +13,7 @@ use probes::Health;
 use queue::{Handler, Lease, Options, Runner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::inbox::{Delivery, Fate, accept};
+use store::intake::{Item, take_in};
 use store::{Effect, Pool};
 use telemetry::Metrics;
 use testkit::{Database, eventually};
@@ -161,20 +161,7 @@ impl Bench {
             tracestate: String::new(),
             correlation_id: "c".to_owned(),
         };
-        let delivery = Delivery {
-            id,
-            source: "test",
-            tenant: String::new(),
-            identity: id.to_string(),
-            event_type: None,
-            body: bytes::Bytes::new(),
-            sha256: [0; 32],
-            is_clean_json: false,
-            fate: Fate::Start(Box::new(command)),
-            traceparent: String::new(),
-            correlation_id: String::new(),
-        };
-        accept(&self.producer, &[delivery]).await.unwrap();
+        take_in(&self.producer, &[], |_| vec![Item::Command(Box::new(command))]).await.unwrap();
         id
     }
 
@@ -538,13 +525,14 @@ async fn an_effect_that_the_database_refuses_is_dead_lettered() {
         async fn handle(&self, job: &AccountSync, _: &Lease) -> Verdict<Effect> {
             let balance =
                 store::snaptrade::Balance { currency: "USD".to_owned(), cash: None, buying_power: None };
-            Verdict::Done(Effect::SnaptradeHoldings(Box::new(store::snaptrade::Holdings {
+            let holdings = store::snaptrade::Holdings {
                 account_id: job.account_id,
                 as_of: None,
                 positions: Vec::new(),
                 balances: vec![balance],
                 orders: Vec::new(),
-            })))
+            };
+            Verdict::Done(Effect::SnaptradeHoldings { holdings: Box::new(holdings), through: 1 })
         }
     }
 

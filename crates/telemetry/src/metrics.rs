@@ -20,6 +20,10 @@ pub struct Metrics {
     pub http_in_flight: IntGaugeVec,
     pub accept_seconds: HistogramVec,
     pub webhooks: IntCounterVec,
+    pub webhook_skew_seconds: HistogramVec,
+    pub commands: IntCounterVec,
+    pub batch_items: HistogramVec,
+    pub repeats_dropped: IntCounterVec,
     pub claimed: IntCounterVec,
     pub runs: IntCounterVec,
     pub run_seconds: HistogramVec,
@@ -42,6 +46,10 @@ impl Metrics {
             http_in_flight: gauge(&registry, &table::HTTP_IN_FLIGHT),
             accept_seconds: histogram(&registry, &table::ACCEPT_SECONDS),
             webhooks: counter(&registry, &table::WEBHOOKS),
+            webhook_skew_seconds: histogram(&registry, &table::WEBHOOK_SKEW_SECONDS),
+            commands: counter(&registry, &table::COMMANDS),
+            batch_items: histogram(&registry, &table::BATCH_ITEMS),
+            repeats_dropped: counter(&registry, &table::REPEATS_DROPPED),
             claimed: counter(&registry, &table::CLAIMED),
             runs: counter(&registry, &table::RUNS),
             run_seconds: histogram(&registry, &table::RUN_SECONDS),
@@ -103,6 +111,7 @@ mod tests {
                 Kind::Counter => assert!(metric.name.ends_with("_total"), "{}", metric.name),
                 Kind::Gauge => assert!(!metric.name.ends_with("_total"), "{}", metric.name),
                 Kind::Seconds(_) => assert!(metric.name.ends_with("_seconds"), "{}", metric.name),
+                Kind::Items(_) => assert!(metric.name.ends_with("_items"), "{}", metric.name),
             }
             assert!(metric.help.ends_with('.'), "{} has a sentence", metric.name);
         }

@@ -82,10 +82,13 @@ impl Report {
         }
     }
 
-    /// True where every unique event was promised once and everything promised has ended.
+    /// True where every unique event was promised once, in a command of its own or in one that waited, and every
+    /// command has ended.
     pub fn is_whole(&self) -> bool {
+        let of = |outcome: &str| self.outcomes.get(outcome).copied().unwrap_or_default();
         let ended: usize = self.ended.values().sum();
-        self.lost == 0 && self.doubled == 0 && ended == self.unique
+        let promised_once = of("queued") + of("coalesced") == self.unique;
+        self.lost == 0 && self.doubled == 0 && promised_once && ended == of("queued")
     }
 
     /// Prints a table, or JSON.

@@ -22,12 +22,14 @@ pub enum Kind {
     Gauge,
     /// A histogram of durations, with its upper bounds in seconds.
     Seconds(&'static [f64]),
+    /// A histogram of sizes, with its upper bounds in items.
+    Items(&'static [f64]),
 }
 
 impl Kind {
     pub(super) fn buckets(self) -> &'static [f64] {
         match self {
-            Self::Seconds(bounds) => bounds,
+            Self::Seconds(bounds) | Self::Items(bounds) => bounds,
             Self::Counter | Self::Gauge => &[],
         }
     }
@@ -63,6 +65,10 @@ pub const TABLE: &[&Metric] = &[
     &HTTP_IN_FLIGHT,
     &ACCEPT_SECONDS,
     &WEBHOOKS,
+    &WEBHOOK_SKEW_SECONDS,
+    &COMMANDS,
+    &BATCH_ITEMS,
+    &REPEATS_DROPPED,
     &CLAIMED,
     &RUNS,
     &RUN_SECONDS,
@@ -94,6 +100,28 @@ pub(super) const WEBHOOKS: Metric = counter(
     "spillway_webhooks_total",
     &["source", "outcome"],
     "Deliveries of webhooks by what became of them.",
+);
+pub(super) const WEBHOOK_SKEW_SECONDS: Metric = seconds(
+    "spillway_webhook_skew_seconds",
+    RUN,
+    &["source"],
+    "How far the time of rightly signed but refused deliveries was from ours.",
+);
+pub(super) const COMMANDS: Metric = counter(
+    "spillway_commands_total",
+    &["workload", "outcome"],
+    "Commands of callers by what became of them.",
+);
+pub(super) const BATCH_ITEMS: Metric = Metric {
+    name: "spillway_intake_batch_items",
+    kind: Kind::Items(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]),
+    labels: &[],
+    help: "Requests that shared a commit.",
+};
+pub(super) const REPEATS_DROPPED: Metric = counter(
+    "spillway_repeat_statistics_dropped_total",
+    &[],
+    "Repeated deliveries that were answered but not counted in the inbox's statistics.",
 );
 pub(super) const CLAIMED: Metric = counter("spillway_claimed_total", &["queue"], "Messages claimed.");
 pub(super) const RUNS: Metric =
