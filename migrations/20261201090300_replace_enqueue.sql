@@ -57,9 +57,10 @@ begin
   end loop;
 
   -- A sync that is put in as a command of its own is a request like an event's: without this, its run would find
-  -- everything done already. What a webhook asked for is counted before its command is made.
-  insert into spillway.account_sync as s (work_type, account_id, requested, waiting_command)
-  select c.payload ->> 'work_type', a.account_id, count(*), (array_agg(c.id order by c.id))[1]
+  -- everything done already. What a webhook asked for is counted before its command is made. No later event becomes
+  -- part of it: its caller may have put it off for a year, and may take it back.
+  insert into spillway.account_sync as s (work_type, account_id, requested)
+  select c.payload ->> 'work_type', a.account_id, count(*)
   from jsonb_to_recordset(p_commands) as c (id uuid, workload text, payload jsonb)
   -- Of any other payload nothing is counted; its run says what is wrong with it.
   join spillway.snaptrade_account a on a.account_id = case
@@ -70,10 +71,7 @@ begin
     and not exists (select from spillway.account_sync w where w.waiting_command = c.id)
   group by 1, 2
   order by 1, 2
-  on conflict (work_type, account_id) do update
-  set requested = s.requested + excluded.requested,
-    waiting_inbox = case when s.waiting_command is not null then s.waiting_inbox end,
-    waiting_command = coalesce(s.waiting_command, excluded.waiting_command);
+  on conflict (work_type, account_id) do update set requested = s.requested + excluded.requested;
 
   -- A statement of its own: what a concurrent transaction committed while the insert waited for it is
   -- invisible to the insert's snapshot and visible to this one's.

@@ -194,21 +194,28 @@ async fn whatever_ends_a_waiting_command_makes_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_callers_sync_counts_as_a_request_and_later_events_are_part_of_it() {
+async fn a_callers_sync_counts_as_a_request_but_no_event_becomes_part_of_it() {
     let bench = Bench::new().await;
     let caller = crate::samples::command("by-hand", bench.account);
     enqueue(&bench.gateway, std::slice::from_ref(&caller)).await.unwrap();
+    assert_eq!(bench.row().await, "1 0 f");
     let event = bench.ask("evt-1").await;
 
-    assert_eq!((event.outcome, event.command_id), (Coalesced, Some(caller.id)));
+    assert_eq!(event.outcome, Queued);
+    assert_ne!(event.command_id, Some(caller.id));
     assert_eq!(bench.row().await, "2 0 t");
-    // A second one by hand is a command of its own; its run finds out whether there is anything left to do.
+    // While an event's command waits, one by hand is still a command of its own.
     let second = crate::samples::command("by-hand-2", bench.account);
     enqueue(&bench.gateway, std::slice::from_ref(&second)).await.unwrap();
     assert_eq!(bench.row().await, "3 0 t");
-    let (first, second) = (bench.claim().await, bench.claim().await);
-    assert_eq!(bench.start(&first).await, Start::Through(3));
-    assert_eq!(bench.start(&second).await, Start::Through(3), "as long as the first has not succeeded");
+    assert!(command::cancel(&bench.gateway, caller.id).await.unwrap());
+    assert_eq!(bench.row().await, "3 0 t", "the event's command waits on");
+    // A run finds out whether there is anything left to do.
+    let (first, of_event) = (bench.claim().await, bench.claim().await);
+    assert_eq!(first.command.as_ref().map(|command| command.id), Some(caller.id));
+    assert_eq!(bench.start(&of_event).await, Start::Through(3));
+    assert_eq!(bench.row().await, "3 0 f");
+    assert_eq!(bench.start(&bench.claim().await).await, Start::Through(3), "as long as none has succeeded");
 }
 
 #[tokio::test]
