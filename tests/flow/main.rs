@@ -1,9 +1,13 @@
 //! The platform as its users meet it: gateways and workers on real stores, the sandbox at the socket.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod commands;
 mod crash;
 mod door;
+mod killbill;
 mod platform;
 mod program;
+mod standard;
 mod start;
 mod sync;
+mod users;

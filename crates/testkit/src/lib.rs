@@ -1,10 +1,11 @@
 //! What tests and drills stand on: a database of their own on a real server, and a sandbox that plays the
-//! outside providers at their socket.
+//! outside providers at their socket, and the signatures of outside senders.
 
 pub mod database;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
+pub mod standard_webhooks;
 pub mod supabase;
 
 pub use database::Database;
