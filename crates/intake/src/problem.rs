@@ -52,6 +52,7 @@ pub(crate) enum Problem {
 
 /// `application/problem+json` (RFC 9457).
 #[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "problem")]
 pub(crate) struct Body {
     /// Identifies the kind of problem.
     r#type: String,
