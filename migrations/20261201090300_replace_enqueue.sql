@@ -15,7 +15,8 @@ declare
   made uuid[];
   batch record;
 begin
-  -- One order for everybody: two gateways that write the same keys in different orders would deadlock.
+  -- One order for everybody: two gateways that write the same keys in different orders would deadlock. Of commands
+  -- with one key the oldest is the one that counts.
   with wanted as materialized (
     select c.id, c.workload, c.kind, c.version, c.idempotency_key, c.payload, c.actor_id, c.actor_type,
       c.scope, c.decision, c.class, c.not_before, c.snapshots, c.expected_revision, c.traceparent,
@@ -35,7 +36,7 @@ begin
       case when n.not_before > clock_timestamp() then 'accepted' else 'queued' end, n.not_before,
       coalesce(n.snapshots, '{}'), n.expected_revision, n.traceparent, n.tracestate, n.correlation_id
     from wanted n join spillway.workload w on w.kind = n.workload
-    order by n.workload collate "C", n.scope collate "C", n.idempotency_key collate "C"
+    order by n.workload collate "C", n.scope collate "C", n.idempotency_key collate "C", n.id
     on conflict on constraint command_identity do nothing
     returning id
   )

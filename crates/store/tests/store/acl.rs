@@ -5,7 +5,7 @@ use sqlx::{Connection, raw_sql};
 use testkit::Database;
 
 /// `42501`: the role lacks a right, whatever a policy would show it.
-async fn is_forbidden(connection: &mut PgConnection, role: &str, sql: &str) -> bool {
+pub(crate) async fn is_forbidden(connection: &mut PgConnection, role: &str, sql: &str) -> bool {
     let mut transaction = connection.begin().await.unwrap();
     raw_sql(&format!("set local role {role}")).execute(&mut *transaction).await.unwrap();
     let outcome = raw_sql(sql).execute(&mut *transaction).await;

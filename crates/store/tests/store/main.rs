@@ -3,9 +3,16 @@
 
 mod account_sync;
 mod acl;
+mod command;
 mod inbox;
 mod ledger;
 mod migrate;
+mod payment_feed;
+mod pgmq_of_supabase;
 mod pool;
 mod queue;
+mod repeat;
 mod samples;
+mod snaptrade;
+mod submit;
+mod wrappers;
