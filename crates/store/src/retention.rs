@@ -74,11 +74,7 @@ pub async fn batch(
             .fetch_one(&mut *session)
             .await?;
         session.release();
-        Ok(Batch {
-            past: row.past.unsigned_abs(),
-            is_last: row.examined < most,
-            reached: row.reached,
-        })
+        Ok(Batch { past: row.past.unsigned_abs(), is_last: row.examined < most, reached: row.reached })
     })
     .await
 }

@@ -7,5 +7,8 @@ mod inbox;
 mod ledger;
 mod migrate;
 mod pool;
+mod process;
 mod queue;
+mod retention;
 mod samples;
+mod session;
