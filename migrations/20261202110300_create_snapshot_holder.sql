@@ -19,8 +19,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       substring(a.query from '^(?:[^''$]|\$[0-9])*'), '\m[0-9]\w*', '?', 'g'), '\s+', ' ', 'g'), 120) end
   from pg_stat_activity a
   where (a.datname = current_database() or a.datname is null) and a.pid <> pg_backend_pid()
-    -- Vacuum's own snapshot holds nobody up.
-    and a.backend_type <> 'autovacuum worker'
+    -- Vacuum's own snapshot holds nobody up. Of a hidden session not even the type is told.
+    and a.backend_type is distinct from 'autovacuum worker'
     and (a.backend_xmin is not null or a.backend_xid is not null or a.state like 'idle in transaction%')
   union all
   select 'prepared transaction', null, p.owner::text, p.gid, null, age(p.transaction),

@@ -7,3 +7,4 @@ mod platform;
 mod program;
 mod start;
 mod sync;
+mod upkeep;

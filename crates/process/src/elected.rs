@@ -8,7 +8,7 @@ use telemetry::log::chain;
 use tokio::time::Instant;
 
 /// A holder that dies is succeeded after this.
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 
 /// How long what the database said is taken for granted: much less than the lease.
 const TRUSTED: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use store::elected_job::{hold, release};
 use store::process::{Identity, beat, leave, list, versions, workers};
 use testkit::Database;
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 
 fn worker(id: &str, version: &'static str) -> Identity {
     Identity {
