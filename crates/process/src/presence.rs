@@ -1,15 +1,10 @@
 //! The process' row in the list of processes: there while it runs, gone when it stopped in order.
 
-use std::time::Duration;
-
 use store::Pool;
 use store::process::{BEAT, Identity, beat, leave};
 use telemetry::log::chain;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-
-/// How long saying goodbye may take; a row that stays behind is seen to be silent.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Who this process is, under a name of its own making.
 pub fn identity(kind: &'static str, slots: u32) -> Identity {
@@ -45,7 +40,7 @@ pub(crate) async fn show(pool: Pool, identity: Identity, gone: CancellationToken
             break;
         }
     }
-    if let Ok(Err(error)) = tokio::time::timeout(GOODBYE, leave(&pool, &identity.id)).await {
+    if let Err(error) = leave(&pool, &identity.id).await {
         tracing::warn!(error = chain(&error), "staying in the list of processes");
     }
 }

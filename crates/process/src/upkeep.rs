@@ -2,6 +2,7 @@
 //! one process does for all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::process::Identity;
 use store::{Options, Pool};
@@ -11,6 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit::Error;
 use crate::{presence, trimming, watching};
+
+/// How long saying goodbye may take while the database is away: leases end by themselves, and a row that stays behind
+/// is seen to be silent.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// The upkeep of one process, in tasks of its own.
 pub struct Upkeep {
@@ -41,11 +46,16 @@ impl Upkeep {
     }
 
     /// Waits for the jobs to end and takes the process out of the list: its work is done.
-    pub async fn end(self) {
-        for job in self.jobs {
-            let _ = job.await;
+    pub async fn end(mut self) {
+        let goodbye = async {
+            for job in &mut self.jobs {
+                let _ = job.await;
+            }
+            self.gone.cancel();
+            let _ = (&mut self.presence).await;
+        };
+        if tokio::time::timeout(GOODBYE, goodbye).await.is_err() {
+            tracing::warn!("leaving without a goodbye: the database does not answer");
         }
-        self.gone.cancel();
-        let _ = self.presence.await;
     }
 }
