@@ -10,4 +10,5 @@ mod program;
 mod standard;
 mod start;
 mod sync;
+mod upkeep;
 mod users;

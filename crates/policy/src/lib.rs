@@ -5,3 +5,4 @@
 
 pub mod backoff;
 pub mod settle;
+pub mod trim;

@@ -10,13 +10,16 @@ use probes::{Deadlines, Health};
 use queue::{Handler, Runner};
 use settings::{Env, Noted};
 use store::Pool;
+use store::process::Identity;
 use telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::dependency::{keep_checking, require};
 use crate::exit::Error;
+use crate::presence::identity;
 use crate::start::Options;
+use crate::upkeep::Upkeep;
 
 /// How patient the internal listener is with a client's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,7 +86,11 @@ pub async fn work<H: Handler>(
     let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
     let handler = handler(&resources);
     let queue = queue::Options { grace: common.stop_grace, ..options.queue };
-    let runner = Runner::new(queue, resources.pool, options.store, handler, metrics, health.clone());
+    let (slots, on) = (queue.concurrency, queue.workload.queue().name);
+    let runner =
+        Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
+    let identity = Identity { id: runner.name().to_owned(), queue: Some(on), ..identity(name, slots) };
+    let upkeep = Upkeep::start(&options.store, identity, &metrics, &stop)?;
     let stopping = stop.clone();
     tokio::spawn(async move {
         stopping.cancelled().await;
@@ -91,6 +98,7 @@ pub async fn work<H: Handler>(
     });
     runner.run_until(stop).await.map_err(|error| Error::failed("working", error))?;
 
+    upkeep.end().await;
     let _ = watch.await;
     after.cancel();
     let _ = internal.await;

@@ -48,6 +48,11 @@ impl<H: Handler> Runner<H> {
         Self { options, pool, beats, handler: Arc::new(handler), metrics, health, worker }
     }
 
+    /// What this incarnation of the worker is called, in the ledger and in the list of processes.
+    pub fn name(&self) -> &str {
+        &self.worker
+    }
+
     /// Claims and runs until `stop`; then lets running work finish within the grace and hands the rest back.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), Error> {
         let queue = self.options.queue();

@@ -9,14 +9,18 @@ pub mod command;
 pub mod contract_check;
 pub mod dead_letter;
 pub mod effect;
+pub mod elected_job;
 pub mod inbox;
 pub mod intake;
 pub mod ledger;
 pub mod migrate;
 pub mod overview;
+pub mod process;
 pub mod queue;
 pub mod repeat;
+pub mod retention;
 pub mod seal;
+pub mod session;
 pub mod snaptrade;
 
 mod error;

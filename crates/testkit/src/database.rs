@@ -75,6 +75,13 @@ impl Database {
         connect(&self.server.clone().database(&self.name)).await
     }
 
+    /// A session that has run statements and stays open, such as in the middle of a transaction.
+    pub async fn session(&self, sql: &str) -> PgConnection {
+        let mut connection = self.connect().await;
+        run(&mut connection, sql).await;
+        connection
+    }
+
     /// Runs statements.
     pub async fn execute(&self, sql: &str) {
         run(&mut self.connect().await, sql).await;
