@@ -2,6 +2,8 @@
 
 mod commands;
 mod dead_letters;
+mod decide;
+mod file;
 mod load;
 mod migrate;
 mod queues;
@@ -33,7 +35,7 @@ enum Action {
     /// Look at commands.
     #[command(subcommand)]
     Commands(commands::Action),
-    /// Look at commands that were given up.
+    /// Look at commands that were given up, and decide what becomes of them.
     #[command(subcommand)]
     DeadLetters(dead_letters::Action),
     /// Load reference data from files; safe to repeat.

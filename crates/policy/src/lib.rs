@@ -4,4 +4,6 @@
 //! the same inputs always give the same decision.
 
 pub mod backoff;
+pub mod difference;
+pub mod replay;
 pub mod settle;

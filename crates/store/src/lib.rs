@@ -16,6 +16,7 @@ pub mod migrate;
 pub mod overview;
 pub mod queue;
 pub mod repeat;
+pub mod replay;
 pub mod seal;
 pub mod snaptrade;
 

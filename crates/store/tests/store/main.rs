@@ -8,4 +8,5 @@ mod ledger;
 mod migrate;
 mod pool;
 mod queue;
+mod replay;
 mod samples;
