@@ -72,10 +72,10 @@ pub(crate) enum Decision {
 }
 
 const REPLAY_HELP: &str = "\
-The command keeps its id, its input and its caller; it gets fresh attempts and goes behind all other work (class
-P3). A dead letter is replayed once: if it fails again, that is a new dead letter with the same lineage. What may
-be done with a dead letter depends on its workload and on its reason; `dead-letters show ID` lists it, and a
-refusal names what is allowed instead.
+The command keeps its id, its input and its caller; it gets fresh attempts in the lowest class, P3. A dead letter
+is replayed once: if it fails again, that is a new dead letter of the same line. What may be done with a dead letter
+depends on its workload and on its reason: `dead-letters show ID` lists it, and a refusal names what is allowed
+instead.
 
 Examples:
   spillway dead-letters replay 0193… --why 'the provider is well again' --as kim

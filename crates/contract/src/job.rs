@@ -7,8 +7,10 @@ use crate::workload::Workload;
 
 /// A command that travels through a queue.
 ///
-/// The payload is stored in the ledger when the command is accepted and never changes: a worker reads this
-/// frozen input, so a replay next week does the same work.
+/// The payload is stored in the ledger when the command is accepted and only an operator changes it, by a repair
+/// that keeps the old one: a worker reads this
+/// frozen input, so a replay next week does the same work. [`crate::kind::checked`] lists every job, so that an
+/// operator's repaired input is checked like a request.
 pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The workload whose queue carries it.
     const WORKLOAD: Workload;

@@ -7,12 +7,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use contract::kind::{self, NotAJob};
-use contract::{Class, LetterState, ReplayPolicy, Status, Workload};
+use contract::{Class, DeadReason, LetterState, ReplayPolicy, Status, Workload};
 use policy::difference::{Change, difference};
 use policy::replay::{Letter, Refusal, decide};
 use serde_json::{Value, json};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use strum::VariantArray;
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -60,7 +61,7 @@ pub struct Filter {
     /// Only this workload's.
     pub workload: Option<Workload>,
     /// Only those that died for this reason.
-    pub reason: Option<contract::DeadReason>,
+    pub reason: Option<DeadReason>,
     /// Only those that died so long ago or longer.
     pub older_than: Option<Duration>,
     /// The oldest so many.
@@ -187,6 +188,7 @@ async fn lock(connection: &mut PgConnection, chosen: Chosen) -> Result<Vec<Uuid>
                 reason.map(|reason| reason.to_string()),
                 seconds,
                 i64::from(limit),
+                &replayable_reasons(),
             )
             .fetch_all(&mut *connection)
             .await?
@@ -194,6 +196,11 @@ async fn lock(connection: &mut PgConnection, chosen: Chosen) -> Result<Vec<Uuid>
     };
     sqlx::query_file!("sql/replay/lock_commands.sql", &ids).fetch_all(connection).await?;
     Ok(ids)
+}
+
+fn replayable_reasons() -> Vec<String> {
+    let is_replayable = |reason: &&DeadReason| reason.ways_out().contains(&ReplayPolicy::ReplaySameInput);
+    DeadReason::VARIANTS.iter().filter(is_replayable).map(ToString::to_string).collect()
 }
 
 struct Found {
@@ -217,7 +224,7 @@ async fn read(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Found,
 
 /// The columns that are words of the contract.
 struct Words {
-    reason: contract::DeadReason,
+    reason: DeadReason,
     policies: Vec<ReplayPolicy>,
     state: LetterState,
     status: Option<Status>,

@@ -457,6 +457,18 @@ async fn a_bulk_replay_answers_for_exactly_what_it_did() {
     assert_eq!(bench.text("select requested::text from spillway.account_sync").await, "6");
 }
 
+#[tokio::test]
+async fn what_cannot_be_replayed_never_keeps_the_others_out() {
+    let bench = Bench::new().await;
+    for i in 0..3 {
+        bench.dead_fact(&format!("evt-{i}"), DeadReason::PayloadInvalid).await;
+    }
+    let (newest, _) = bench.dead_fact("evt-3", DeadReason::AttemptsExhausted).await;
+    let outcomes = replay_all(&bench.operator, Filter { limit: 1, ..EVERYTHING }, &ORDER).await.unwrap();
+
+    assert_eq!((outcomes[0].id, &outcomes[0].refused), (newest, &None));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_bulk_replays_at_once_replay_each_dead_letter_once() {
     let bench = Bench::new().await;
