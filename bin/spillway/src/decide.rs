@@ -181,17 +181,13 @@ impl<'a> Desk<'a> {
         if self.as_json {
             show::json(&object(&outcome, self.signed.dry_run));
         }
-        match &outcome.refused {
-            Some(refused) => {
-                Err(Error::failed(format!("nothing done with dead letter {id}"), refused.to_string()))
-            }
-            None => {
-                if !self.as_json {
-                    self.print(action, &outcome);
-                }
-                Ok(())
-            }
+        if let Some(refused) = &outcome.refused {
+            return Err(Error::failed(format!("nothing done with dead letter {id}"), refused.to_string()));
         }
+        if !self.as_json {
+            self.print(action, &outcome);
+        }
+        Ok(())
     }
 
     fn print(&self, action: &Action, outcome: &Outcome) {

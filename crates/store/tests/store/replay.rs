@@ -1,5 +1,6 @@
 //! What operators do with dead letters, with the operators' rights alone.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use contract::{Cause, DeadReason, LetterState, NewCommand, RetryClass, Status, Workload};
@@ -506,6 +507,35 @@ async fn one_command_with_two_dead_letters_is_sent_once() {
     assert_eq!(bench.count("spillway.dead_letter where state = 'open'").await, 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_is_cut_off_in_the_middle_has_not_happened() {
+    let bench = Bench::new().await;
+    let (letter, command) = bench.dead_sync("key-1").await;
+    let mut holder = bench.database.connect().await;
+    let mut hold = holder.begin().await.unwrap();
+    let lock = format!("lock table pgmq.q_{} in access exclusive mode", SYNCS.queue().name);
+    sqlx::query(&lock).execute(&mut *hold).await.unwrap();
+    let operator = bench.operator.clone();
+    let replay = tokio::spawn(async move { act(&operator, letter, &Action::Replay, &ORDER).await });
+    // Its command is queued by now, in a transaction that can't send its message.
+    let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%pgmq.send%'";
+    testkit::eventually("it waits and is cut off", Duration::from_secs(30), async || {
+        (bench.database.number(cut).await == 1).then_some(())
+    })
+    .await;
+    assert!(replay.await.unwrap().is_err());
+    hold.rollback().await.unwrap();
+
+    assert_eq!(
+        (bench.state(letter).await, bench.status(command).await),
+        ("open".into(), "dead_lettered".into())
+    );
+    assert_eq!(bench.messages(SYNCS).await, [0, 1, 0]);
+    bench.replayed(letter).await;
+    assert_eq!(bench.messages(SYNCS).await, [1, 0, 1]);
+}
+
 #[tokio::test]
 async fn to_look_at_an_input_is_on_record() {
     let bench = Bench::new().await;
@@ -537,7 +567,7 @@ async fn operators_touch_only_what_was_given_up_and_never_change_the_audit() {
         "delete from pgmq.q_sanmopia_snaptrade_account_sync",
     ] {
         let error = sqlx::query(sql).execute(&mut connection).await.expect_err(sql);
-        let code = error.as_database_error().and_then(|refusal| refusal.code().map(|code| code.into_owned()));
+        let code = error.as_database_error().and_then(|refusal| refusal.code().map(Cow::into_owned));
         assert_eq!(code.as_deref(), Some("42501"), "{sql}");
     }
     // What is not given up, or decided on, is not there to be changed.
