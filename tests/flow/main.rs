@@ -3,6 +3,7 @@
 
 mod commands;
 mod crash;
+mod dead_letters;
 mod door;
 mod killbill;
 mod platform;

@@ -2,7 +2,9 @@
 
 mod commands;
 mod dead_letters;
+mod decide;
 mod doctor;
+mod file;
 mod load;
 mod migrate;
 mod processes;
@@ -42,7 +44,7 @@ enum Action {
     /// Look at commands.
     #[command(subcommand)]
     Commands(commands::Action),
-    /// Look at commands that were given up.
+    /// Look at commands that were given up, and decide what becomes of them.
     #[command(subcommand)]
     DeadLetters(dead_letters::Action),
     /// Load reference data from files; safe to repeat.

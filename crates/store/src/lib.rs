@@ -18,6 +18,7 @@ pub mod overview;
 pub mod process;
 pub mod queue;
 pub mod repeat;
+pub mod replay;
 pub mod retention;
 pub mod seal;
 pub mod session;

@@ -145,7 +145,7 @@ async fn each_role_can_do_its_work_and_no_more() {
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
                 "delete from spillway.command".to_owned(),
                 "select body from spillway.webhook_inbox".to_owned(),
-                "update spillway.command set status = 'succeeded'".to_owned(),
+                "update spillway.command set request_hash = ''".to_owned(),
                 "select spillway.enqueue('[]')".to_owned(),
                 "update spillway.retention set keep = '1 hour'".to_owned(),
                 "delete from spillway.process".to_owned(),

@@ -13,6 +13,7 @@ mod pool;
 mod process;
 mod queue;
 mod repeat;
+mod replay;
 mod retention;
 mod samples;
 mod session;

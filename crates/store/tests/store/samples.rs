@@ -37,6 +37,11 @@ pub(crate) fn command(key: &str, account_id: Uuid) -> NewCommand {
     command_of(&AccountSync { work_type: WorkType::Holdings, account_id }, key)
 }
 
+/// A command with this idempotency key that takes a payment's facts in.
+pub(crate) fn facts(key: &str) -> NewCommand {
+    command_of(&PaymentFacts { tenant: "main".to_owned(), payment_id: Uuid::from_u128(1) }, key)
+}
+
 /// A delivery with this identity that starts a command.
 pub(crate) fn delivery(identity: &str) -> Delivery {
     fact(identity, "main", Uuid::from_u128(1))
