@@ -5,8 +5,10 @@ pub mod database;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
+pub mod session;
 pub mod supabase;
 
 pub use database::Database;
 pub use eventually::eventually;
 pub use proxy::Proxy;
+pub use session::Session;
