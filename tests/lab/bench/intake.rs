@@ -58,11 +58,19 @@ pub struct Args {
     pub common: Common,
 }
 
+/// One run of pgbench.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    clients: u32,
+    per_s: f64,
+    /// CPU time of the server for each send.
+    postgres_us: Option<f64>,
+}
+
 /// What one round measured.
 #[derive(Debug)]
 struct Round {
-    /// By clients.
-    peer: Vec<(u32, f64)>,
+    peer: Vec<Peer>,
     unique: Load,
     duplicate: Load,
     noop: Load,
@@ -145,13 +153,20 @@ impl Bench {
         Ok(Round { peer, unique, duplicate, noop, statements, gateway, postgres, generator })
     }
 
-    async fn peer(&self, args: &Args) -> anyhow::Result<Vec<(u32, f64)>> {
+    async fn peer(&self, args: &Args) -> anyhow::Result<Vec<Peer>> {
         let Some(pgbench) = &self.pgbench else { return Ok(Vec::new()) };
-        let mut rates = Vec::new();
+        let used = || args.common.pid("postgres").and_then(cpu::of_family);
+        let mut runs = Vec::new();
         for clients in PEER_CLIENTS {
-            rates.push((clients, pgbench.per_s(PEER_STATEMENT, clients, args.pgbench_seconds).await?));
+            let before = used();
+            let per_s = pgbench.per_s(PEER_STATEMENT, clients, args.pgbench_seconds).await?;
+            let sends = per_s * f64::from(args.pgbench_seconds);
+            let postgres_us = used()
+                .zip(before)
+                .map(|(after, before)| after.saturating_sub(before).as_secs_f64() * 1e6 / sends);
+            runs.push(Peer { clients, per_s, postgres_us });
         }
-        Ok(rates)
+        Ok(runs)
     }
 
     async fn send(&self, args: &Args, requests: Arc<Vec<Vec<u8>>>) -> anyhow::Result<Load> {

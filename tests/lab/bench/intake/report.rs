@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::figures::{count, median, per_s, percentile_ms};
 use super::super::load::Load;
 use super::super::statements::Counter;
-use super::{Args, Round};
+use super::{Args, Peer, Round};
 
 /// Medians of the rounds. A figure that was not measured is absent.
 #[derive(Clone, Debug, Serialize)]
@@ -35,6 +35,9 @@ pub struct Report {
     /// The same by the number of clients.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pgbench_send_per_s_by_clients: BTreeMap<u32, f64>,
+    /// CPU time of the server for each of pgbench's sends, with the number of clients that suits it best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pgbench_postgres_cpu_us_per_send: Option<f64>,
     /// Keep-alive connections of the generator.
     pub connections: u32,
     /// Statements of the gateway for each unique webhook.
@@ -53,7 +56,7 @@ pub struct Report {
 }
 
 /// In microseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Cpu {
     /// Of the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +90,11 @@ impl Report {
                 Some(of(round)?.as_secs_f64() * 1e6 / count(round.unique.latencies.len()))
             }))
         };
-        let by_clients = by_clients(rounds);
+        let sends = by_clients(rounds, |peer| Some(peer.per_s));
+        let best = sends.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let best = best.map(|(clients, per_s)| (*clients, *per_s));
+        let best_cpu =
+            best.and_then(|(clients, _)| by_clients(rounds, |peer| peer.postgres_us).remove(&clients));
         Self {
             name: "intake",
             unique_per_s: rate(|round| &round.unique),
@@ -96,8 +103,9 @@ impl Report {
             unique_p99_ms: median(
                 rounds.iter().filter_map(|round| percentile_ms(&round.unique.latencies, 99)),
             ),
-            pgbench_send_per_s: by_clients.values().copied().reduce(f64::max),
-            pgbench_send_per_s_by_clients: by_clients,
+            pgbench_send_per_s: best.map(|(_, per_s)| per_s),
+            pgbench_send_per_s_by_clients: sends,
+            pgbench_postgres_cpu_us_per_send: best_cpu,
             connections: args.connections,
             statements_per_event: median(rounds.iter().map(|round| {
                 count(usize::try_from(round.statements).unwrap_or(0)) / count(round.unique.latencies.len())
@@ -153,13 +161,12 @@ impl super::super::Report for Report {
         );
         let counter: &str = self.statements_counted_by.into();
         row(&mut table, "statements", self.statements_per_event, " a webhook", Some(format!("by {counter}")));
-        for (name, us) in [
-            ("CPU of gateway", self.cpu_us_per_event.gateway),
-            ("CPU of Postgres", self.cpu_us_per_event.postgres),
-            ("CPU of generator", self.cpu_us_per_event.generator),
-        ] {
-            row(&mut table, name, us, " µs a webhook", None);
-        }
+        let Cpu { gateway, postgres, generator } = self.cpu_us_per_event;
+        let peer = self.pgbench_postgres_cpu_us_per_send;
+        row(&mut table, "CPU of gateway", gateway, " µs a webhook", None);
+        row(&mut table, "CPU of Postgres", postgres, " µs a webhook", None);
+        row(&mut table, "  for pgbench", peer, " µs a send", None);
+        row(&mut table, "CPU of generator", generator, " µs a webhook", None);
         let Outcomes { unique, duplicate, noop } = &self.outcomes;
         for (name, answers) in [("unique", unique), ("duplicate", duplicate), ("no-op", noop)] {
             let answers =
@@ -179,12 +186,13 @@ impl super::super::Report for Report {
     }
 }
 
-fn by_clients(rounds: &[Round]) -> BTreeMap<u32, f64> {
-    let mut rates: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (clients, rate) in rounds.iter().flat_map(|round| &round.peer) {
-        rates.entry(*clients).or_default().push(*rate);
+/// The medians of one figure of the peer.
+fn by_clients(rounds: &[Round], figure: fn(&Peer) -> Option<f64>) -> BTreeMap<u32, f64> {
+    let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for peer in rounds.iter().flat_map(|round| &round.peer) {
+        values.entry(peer.clients).or_default().extend(figure(peer));
     }
-    rates.into_iter().filter_map(|(clients, rates)| Some((clients, median(rates)?))).collect()
+    values.into_iter().filter_map(|(clients, values)| Some((clients, median(values)?))).collect()
 }
 
 fn sum<'a>(loads: impl Iterator<Item = &'a Load>) -> BTreeMap<String, usize> {
@@ -231,7 +239,10 @@ mod tests {
 
     fn round(ms: u64, peer: &[(u32, f64)]) -> Round {
         Round {
-            peer: peer.to_vec(),
+            peer: peer
+                .iter()
+                .map(|(clients, per_s)| Peer { clients: *clients, per_s: *per_s, postgres_us: Some(100.0) })
+                .collect(),
             unique: load(1000, ms, "queued"),
             duplicate: load(1000, 250, "duplicate"),
             noop: load(1000, 100, "404"),
@@ -266,6 +277,7 @@ mod tests {
     #[test]
     fn of_the_peer_the_best_number_of_clients_counts() {
         assert_eq!(report().pgbench_send_per_s, Some(4000.0));
+        assert_eq!(report().pgbench_postgres_cpu_us_per_send, Some(100.0));
         assert_eq!(report().pgbench_send_per_s_by_clients, BTreeMap::from([(1, 1000.0), (16, 4000.0)]));
     }
 
