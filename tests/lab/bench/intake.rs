@@ -53,8 +53,8 @@ pub struct Args {
     /// Where to send. Default: the platform of the settings.
     #[arg(long, value_name = "URL")]
     pub gateway: Option<String>,
+    /// What every bench is told.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub common: Common,
 }
 
