@@ -6,16 +6,15 @@ mod sender;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use secrecy::SecretString;
+use anyhow::ensure;
 use serde_json::json;
-use store::seal::Sealer;
-use store::snaptrade::NewUser;
 use testkit::sandbox::SnaptradeUser;
 use testkit::sandbox::snaptrade::webhook::event;
 use uuid::Uuid;
 
+use crate::accounts;
 use crate::connection::Settings;
+use crate::dice::Dice;
 use sender::Sender;
 
 pub use report::Report;
@@ -78,7 +77,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 /// A storm against a running platform.
 pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().0);
-    let accounts = accounts(seed, args.accounts);
+    let accounts = accounts::ids(seed, args.accounts as usize);
     let sender = Sender::new(args.gateways.clone(), settings)?;
     introduce(settings, &accounts, &sender).await?;
     let events = plan(args, seed, &accounts);
@@ -99,26 +98,7 @@ async fn introduce(settings: &Settings, accounts: &[Uuid], sender: &Sender) -> a
     let sandbox = settings.get("SANMOPIA_SNAPTRADE_BASE_URL")?;
     sender.post(&format!("{sandbox}/sandbox/snaptrade/users"), &json!({ "users": [user] })).await?;
 
-    let mut env = settings::Env::of_pairs(settings.pairs());
-    let options = store::Options::read(&mut env, &contract::env::keys::OPERATOR_DATABASE_URL);
-    let key = env.secret_key(&contract::env::keys::DATA_KEY);
-    env.finish()?;
-    let (Ok(options), Ok(key)) = (options, key) else { unreachable!("`finish` has seen no mistake") };
-    let pool = store::Pool::prepare(&options, "storm", 1)?;
-    let users = [NewUser {
-        user_id: USER.to_owned(),
-        user_secret: SecretString::from(secret),
-        accounts: accounts.to_vec(),
-    }];
-    store::snaptrade::load(&pool, &Sealer::new(&key), &users)
-        .await
-        .context("loading the storm's accounts")?;
-    Ok(())
-}
-
-fn accounts(seed: u64, n: u32) -> Vec<Uuid> {
-    let mut dice = Dice(seed);
-    (0..n).map(|_| uuid::Builder::from_random_bytes(dice.bytes()).into_uuid()).collect()
+    accounts::load(settings, USER, &secret, accounts).await
 }
 
 /// The deliveries, repetitions spread among them.
@@ -129,7 +109,7 @@ fn plan(args: &Args, seed: u64, accounts: &[Uuid]) -> Vec<Event> {
     let unique = ((f64::from(args.events) * share).ceil() as u32).clamp(1, args.events.max(1));
     let mut events: Vec<Event> = (0..unique)
         .map(|_| {
-            let id = uuid::Builder::from_random_bytes(dice.bytes()).into_uuid().to_string();
+            let id = dice.uuid().to_string();
             let account = accounts[dice.below(accounts.len())];
             let body = event(&id, "ACCOUNT_HOLDINGS_UPDATED", USER, account).to_string();
             Event { id, body }
@@ -142,28 +122,6 @@ fn plan(args: &Args, seed: u64, accounts: &[Uuid]) -> Vec<Event> {
         events.swap(i, dice.below(i + 1));
     }
     events
-}
-
-/// Equal seeds give equal storms (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap_or(0)
-    }
-
-    fn bytes(&mut self) -> [u8; 16] {
-        let (a, b) = (self.next().to_be_bytes(), self.next().to_be_bytes());
-        std::array::from_fn(|i| if i < 8 { a[i] } else { b[i - 8] })
-    }
 }
 
 /// Statuses by command; a command that did not end in time has its last one.
@@ -188,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_planned_share_is_repeated_with_the_same_bodies() {
-        let events = plan(&args(1000, 0.6), 1, &accounts(1, 10));
+        let events = plan(&args(1000, 0.6), 1, &accounts::ids(1, 10));
         let ids: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
         let bodies: HashSet<&str> = events.iter().map(|event| event.body.as_str()).collect();
 
@@ -198,7 +156,7 @@ mod tests {
     #[test]
     fn equal_seeds_give_equal_storms() {
         let ids = |seed| {
-            plan(&args(50, 0.5), seed, &accounts(seed, 10)).into_iter().map(|e| e.id).collect::<Vec<_>>()
+            plan(&args(50, 0.5), seed, &accounts::ids(seed, 10)).into_iter().map(|e| e.id).collect::<Vec<_>>()
         };
 
         assert_eq!(ids(7), ids(7));

@@ -5,9 +5,11 @@ pub mod database;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
+pub mod session;
 pub mod standard_webhooks;
 pub mod supabase;
 
 pub use database::Database;
 pub use eventually::eventually;
 pub use proxy::Proxy;
+pub use session::Session;
