@@ -2,7 +2,9 @@
 //!
 //! `lab` is a program of the repository, not of the product: nothing that is shipped uses it.
 
+mod accounts;
 pub mod connection;
+pub mod door;
 pub mod sandbox;
 pub mod stage;
 pub mod storm;

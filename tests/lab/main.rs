@@ -18,6 +18,8 @@ enum Action {
     Sandbox(lab::sandbox::Args),
     /// Send signed SnapTrade events and wait until each accepted one has ended.
     Storm(lab::storm::Args),
+    /// Throw every case of the door at a gateway and say what it answered wrongly.
+    Door(lab::door::Args),
     /// Check that contract, .env.example, metric table and documents agree.
     StageCheck(lab::stage::Args),
 }
@@ -34,6 +36,7 @@ async fn run(action: Action) -> anyhow::Result<()> {
     match action {
         Action::Sandbox(args) => lab::sandbox::run(args).await,
         Action::Storm(args) => lab::storm::run(args).await,
+        Action::Door(args) => lab::door::run(args).await,
         Action::StageCheck(args) => lab::stage::run(&args),
     }
 }

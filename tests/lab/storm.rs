@@ -6,15 +6,11 @@ mod sender;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use secrecy::SecretString;
-use serde_json::json;
-use store::seal::Sealer;
-use store::snaptrade::NewUser;
-use testkit::sandbox::SnaptradeUser;
+use anyhow::ensure;
 use testkit::sandbox::snaptrade::webhook::event;
 use uuid::Uuid;
 
+use crate::accounts::introduce;
 use crate::connection::Settings;
 use sender::Sender;
 
@@ -80,7 +76,7 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().0);
     let accounts = accounts(seed, args.accounts);
     let sender = Sender::new(args.gateways.clone(), settings)?;
-    introduce(settings, &accounts, &sender).await?;
+    introduce(settings, USER, &accounts).await?;
     let events = plan(args, seed, &accounts);
     let unique: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     let began = Instant::now();
@@ -89,31 +85,6 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let accepted: HashSet<Uuid> = answers.iter().filter_map(|answer| answer.command_id).collect();
     let statuses = sender.wait_for_ends(&accepted, Duration::from_secs(args.wait_seconds)).await;
     Ok(Report::new(seed, unique.len(), answers, &statuses, sent, began.elapsed()))
-}
-
-/// Loads the accounts into the platform and tells the sandbox about them.
-async fn introduce(settings: &Settings, accounts: &[Uuid], sender: &Sender) -> anyhow::Result<()> {
-    let secret = Uuid::now_v7().simple().to_string();
-    let user =
-        SnaptradeUser { user_id: USER.to_owned(), user_secret: secret.clone(), accounts: accounts.to_vec() };
-    let sandbox = settings.get("SANMOPIA_SNAPTRADE_BASE_URL")?;
-    sender.post(&format!("{sandbox}/sandbox/snaptrade/users"), &json!({ "users": [user] })).await?;
-
-    let mut env = settings::Env::of_pairs(settings.pairs());
-    let options = store::Options::read(&mut env, &contract::env::keys::OPERATOR_DATABASE_URL);
-    let key = env.secret_key(&contract::env::keys::DATA_KEY);
-    env.finish()?;
-    let (Ok(options), Ok(key)) = (options, key) else { unreachable!("`finish` has seen no mistake") };
-    let pool = store::Pool::prepare(&options, "storm", 1)?;
-    let users = [NewUser {
-        user_id: USER.to_owned(),
-        user_secret: SecretString::from(secret),
-        accounts: accounts.to_vec(),
-    }];
-    store::snaptrade::load(&pool, &Sealer::new(&key), &users)
-        .await
-        .context("loading the storm's accounts")?;
-    Ok(())
 }
 
 fn accounts(seed: u64, n: u32) -> Vec<Uuid> {

@@ -5,6 +5,7 @@ pub mod database;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
+pub mod standard;
 pub mod supabase;
 
 pub use database::Database;
