@@ -3,6 +3,7 @@
 
 mod bench;
 mod commands;
+mod conformance;
 mod crash;
 mod dead_letters;
 mod door;

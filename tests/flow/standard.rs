@@ -6,7 +6,7 @@ use gateway::Options;
 use reqwest::{RequestBuilder, Response};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use testkit::standard_webhooks::signature;
+use testkit::standard::signature;
 use webhook::standard::Sources;
 
 use crate::platform::{Platform, Running, SOURCE, SOURCE_SECRET, object};

@@ -3,10 +3,9 @@
 //! `lab` is a program of the repository, not of the product: nothing that is shipped uses it.
 
 mod accounts;
-mod dice;
-
 pub mod bench;
 pub mod connection;
+pub mod door;
 pub mod sandbox;
 pub mod stage;
 pub mod storm;

@@ -7,14 +7,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use serde_json::json;
-use testkit::sandbox::SnaptradeUser;
+use testkit::Dice;
 use testkit::sandbox::snaptrade::webhook::event;
 use uuid::Uuid;
 
 use crate::accounts;
 use crate::connection::Settings;
-use crate::dice::Dice;
 use sender::Sender;
 
 pub use report::Report;
@@ -79,7 +77,7 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().0);
     let accounts = accounts::ids(seed, args.accounts as usize);
     let sender = Sender::new(args.gateways.clone(), settings)?;
-    introduce(settings, &accounts, &sender).await?;
+    accounts::introduce(settings, USER, &accounts).await?;
     let events = plan(args, seed, &accounts);
     let unique: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     let began = Instant::now();
@@ -88,17 +86,6 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let accepted: HashSet<Uuid> = answers.iter().filter_map(|answer| answer.command_id).collect();
     let statuses = sender.wait_for_ends(&accepted, Duration::from_secs(args.wait_seconds)).await;
     Ok(Report::new(seed, unique.len(), answers, &statuses, sent, began.elapsed()))
-}
-
-/// Loads the accounts into the platform and tells the sandbox about them.
-async fn introduce(settings: &Settings, accounts: &[Uuid], sender: &Sender) -> anyhow::Result<()> {
-    let secret = Uuid::now_v7().simple().to_string();
-    let user =
-        SnaptradeUser { user_id: USER.to_owned(), user_secret: secret.clone(), accounts: accounts.to_vec() };
-    let sandbox = settings.get("SANMOPIA_SNAPTRADE_BASE_URL")?;
-    sender.post(&format!("{sandbox}/sandbox/snaptrade/users"), &json!({ "users": [user] })).await?;
-
-    accounts::load(settings, USER, &secret, accounts).await
 }
 
 /// The deliveries, repetitions spread among them.

@@ -79,15 +79,11 @@ fn router(door: &Arc<Door>, listener: Listener) -> Router {
         router = router.route(route.path, route.handler.layer(from_fn_with_state(permits, admit)));
     }
     let surround = from_fn_with_state((door.metrics(), listener.into()), context::surround);
-    match listener {
-        Listener::Public => {
-            let router = router.fallback(async || Problem::NotFound);
-            router.method_not_allowed_fallback(async || Problem::MethodNotAllowed).layer(surround)
-        }
-        // What is not found there may be one of the probes.
-        Listener::Internal => router.route_layer(surround),
-    }
-    .with_state(door.clone())
+    router
+        .fallback(async || Problem::NotFound)
+        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
+        .layer(surround)
+        .with_state(door.clone())
 }
 
 /// All routes.

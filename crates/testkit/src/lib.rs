@@ -6,7 +6,7 @@ pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
 pub mod session;
-pub mod standard_webhooks;
+pub mod standard;
 pub mod supabase;
 
 pub use database::Database;
