@@ -11,6 +11,7 @@ use secrecy::SecretString;
 use serde_json::json;
 use store::seal::Sealer;
 use store::snaptrade::NewUser;
+use testkit::Dice;
 use testkit::sandbox::SnaptradeUser;
 use testkit::sandbox::snaptrade::webhook::event;
 use uuid::Uuid;
@@ -117,53 +118,31 @@ async fn introduce(settings: &Settings, accounts: &[Uuid], sender: &Sender) -> a
 }
 
 fn accounts(seed: u64, n: u32) -> Vec<Uuid> {
-    let mut dice = Dice(seed);
-    (0..n).map(|_| uuid::Builder::from_random_bytes(dice.bytes()).into_uuid()).collect()
+    let mut dice = Dice::new("accounts of a storm", &[seed]);
+    (0..n).map(|_| dice.uuid()).collect()
 }
 
 /// The deliveries, repetitions spread among them.
 fn plan(args: &Args, seed: u64, accounts: &[Uuid]) -> Vec<Event> {
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut dice = Dice::new("deliveries of a storm", &[seed]);
     let share = 1.0 - args.duplicates.clamp(0.0, 1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a u32 is a u32")]
     let unique = ((f64::from(args.events) * share).ceil() as u32).clamp(1, args.events.max(1));
     let mut events: Vec<Event> = (0..unique)
         .map(|_| {
-            let id = uuid::Builder::from_random_bytes(dice.bytes()).into_uuid().to_string();
-            let account = accounts[dice.below(accounts.len())];
+            let id = dice.uuid().to_string();
+            let account = *dice.pick(accounts);
             let body = event(&id, "ACCOUNT_HOLDINGS_UPDATED", USER, account).to_string();
             Event { id, body }
         })
         .collect();
     for _ in unique..args.events {
-        events.push(events[dice.below(unique as usize)].clone());
+        events.push(events[dice.place(unique as usize)].clone());
     }
     for i in (1..events.len()).rev() {
-        events.swap(i, dice.below(i + 1));
+        events.swap(i, dice.place(i + 1));
     }
     events
-}
-
-/// Equal seeds give equal storms (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap_or(0)
-    }
-
-    fn bytes(&mut self) -> [u8; 16] {
-        let (a, b) = (self.next().to_be_bytes(), self.next().to_be_bytes());
-        std::array::from_fn(|i| if i < 8 { a[i] } else { b[i - 8] })
-    }
 }
 
 /// Statuses by command; a command that did not end in time has its last one.

@@ -2,11 +2,13 @@
 //! outside providers at their socket.
 
 pub mod database;
+pub mod dice;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
 pub mod supabase;
 
 pub use database::Database;
+pub use dice::Dice;
 pub use eventually::eventually;
 pub use proxy::Proxy;
