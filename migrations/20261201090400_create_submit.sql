@@ -50,7 +50,9 @@ begin
 end
 $$;
 
--- Claims messages of one of our queues for a worker that speaks RPC; the claim is fenced by read_ct.
+-- Claims messages of one of our queues for a worker that speaks RPC; the claim is fenced by read_ct. The claim of a
+-- sync is its start: whatever event comes later needs a command of its own, since nobody tells when such a worker
+-- begins to read.
 create function public.pgmq_read(queue_name text, sleep_seconds int, n int)
 returns table (msg_id bigint, read_ct int, message jsonb)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -59,7 +61,17 @@ begin
     raise exception 'sleep_seconds must be at least 1, n from 1 to 1000' using errcode = 'invalid_parameter_value';
   end if;
   return query
-    select c.msg_id, c.read_ct, c.message from spillway.queue_claim(queue_name, n, sleep_seconds * 1000::bigint) c;
+    with claimed as materialized (
+      select c.msg_id, c.read_ct, c.message from spillway.queue_claim(queue_name, n, sleep_seconds * 1000::bigint) c
+    ), waiting as materialized (
+      select s.work_type, s.account_id from spillway.account_sync s
+      where s.waiting_command in (select spillway.command_of(c.message) from claimed c)
+      order by s.work_type, s.account_id for update
+    ), started as (
+      update spillway.account_sync s set waiting_command = null from waiting w
+      where s.work_type = w.work_type and s.account_id = w.account_id
+    )
+    select c.msg_id, c.read_ct, c.message from claimed c;
 end
 $$;
 

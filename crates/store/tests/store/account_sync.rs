@@ -7,7 +7,7 @@ use store::account_sync::{Start, start};
 use store::inbox::Outcome::{Coalesced, Duplicate, Queued};
 use store::inbox::{Delivery, Fate, Receipt};
 use store::ledger::{Dead, bury};
-use store::queue::{Claimed, Fence, claim};
+use store::queue::{Beat, Claimed, Fence, beat, claim};
 use store::snaptrade::{AccountsChange, Change};
 use store::{Pool, command};
 use testkit::Database;
@@ -191,6 +191,31 @@ async fn whatever_ends_a_waiting_command_makes_room_for_the_next() {
     assert_eq!((bench.row().await.as_str(), bench.state().await.as_str()), ("3 0 f", "closed"));
     let status = format!("select status from spillway.command where id = '{}'", third.command_id.unwrap());
     assert_eq!(bench.database.texts(&status).await, ["superseded"]);
+}
+
+#[tokio::test]
+async fn a_running_command_can_not_be_cancelled_and_goes_on_waiting_until_it_starts() {
+    let bench = Bench::new().await;
+    let first = bench.ask("evt-1").await;
+    let claimed = bench.claim().await;
+    let shown = Beat { fence: claimed.fence, started: first.command_id.map(|id| (id, claimed.claimed_at)) };
+    beat(&bench.worker, QUEUE, SPEC.lease, &[shown]).await.unwrap();
+
+    assert!(!command::cancel(&bench.gateway, first.command_id.unwrap()).await.unwrap());
+    assert_eq!(bench.row().await, "1 0 t");
+    assert_eq!(bench.ask("evt-2").await.outcome, Coalesced);
+    assert_eq!(bench.start(&claimed).await, Start::Through(2));
+}
+
+#[tokio::test]
+async fn a_claim_by_rpc_is_a_start() {
+    let bench = Bench::new().await;
+    bench.ask("evt-1").await;
+    let read = format!("set role service_role; select public.pgmq_read('{QUEUE}', 60, 1)");
+    bench.database.execute(&read).await;
+
+    assert_eq!(bench.row().await, "1 0 f");
+    assert_eq!(bench.ask("evt-2").await.outcome, Queued);
 }
 
 #[tokio::test]
