@@ -57,10 +57,12 @@ begin
   end loop;
 
   -- A sync that is put in as a command of its own is a request like an event's: without this, its run would find
-  -- everything done already. What a webhook asked for is counted before its command is made.
+  -- everything done already. What a webhook asked for is counted before its command is made. One for later is no
+  -- request before it starts, and nothing that happens until then may wait for it.
   insert into spillway.account_sync as s (work_type, account_id, requested, waiting_command)
   select c.payload ->> 'work_type', a.account_id, count(*), (array_agg(c.id order by c.id))[1]
   from jsonb_to_recordset(p_commands) as c (id uuid, workload text, payload jsonb)
+  join spillway.command k on k.id = c.id and k.status = 'queued'
   -- Of any other payload nothing is counted; its run says what is wrong with it.
   join spillway.snaptrade_account a on a.account_id = case
     when c.payload ->> 'account_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (c.payload ->> 'account_id')::uuid

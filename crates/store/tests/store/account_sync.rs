@@ -6,7 +6,7 @@ use contract::{Actor, Cause, DeadReason, Origin, RetryClass};
 use store::account_sync::{Start, start};
 use store::inbox::Outcome::{Coalesced, Duplicate, Queued};
 use store::inbox::{Delivery, Fate, Receipt};
-use store::ledger::{Dead, bury};
+use store::ledger::{Dead, bury, drop_closed};
 use store::queue::{Beat, Claimed, Fence, beat, claim};
 use store::snaptrade::{AccountsChange, Change};
 use store::{Pool, command};
@@ -234,6 +234,26 @@ async fn a_callers_sync_counts_as_a_request_and_later_events_are_part_of_it() {
     let (first, second) = (bench.claim().await, bench.claim().await);
     assert_eq!(bench.start(&first).await, Start::Through(3));
     assert_eq!(bench.start(&second).await, Start::Through(3), "as long as the first has not succeeded");
+}
+
+#[tokio::test]
+async fn a_callers_sync_for_later_holds_no_event_up_and_fetches_when_its_time_comes() {
+    let bench = Bench::new().await;
+    let mut later = crate::samples::command("tomorrow", bench.account);
+    later.not_before = Some(Utc::now() + chrono::Duration::days(1));
+    enqueue(&bench.gateway, std::slice::from_ref(&later)).await.unwrap();
+    let event = bench.ask("evt-1").await;
+
+    assert_eq!(event.outcome, Queued);
+    let claimed = bench.claim().await;
+    assert_eq!(claimed.command.as_ref().map(|command| command.id), event.command_id);
+    assert_eq!(bench.start(&claimed).await, Start::Through(1));
+    bench.database.execute("update spillway.account_sync set ok_through = 1").await;
+    drop_closed(&bench.worker, claimed.fence).await.unwrap();
+    expire_leases(&bench.database).await;
+    let tomorrow = bench.claim().await;
+    assert_eq!(tomorrow.command.as_ref().map(|command| command.id), Some(later.id));
+    assert_eq!(bench.start(&tomorrow).await, Start::Through(2));
 }
 
 #[tokio::test]
