@@ -75,6 +75,11 @@ impl Database {
         connect(&self.server.clone().database(&self.name)).await
     }
 
+    /// The same, kept for a test that looks many times.
+    pub async fn session(&self) -> Session {
+        Session(self.connect().await)
+    }
+
     /// Runs statements.
     pub async fn execute(&self, sql: &str) {
         run(&mut self.connect().await, sql).await;
@@ -90,10 +95,22 @@ impl Database {
 
     /// The texts that a query answers, one a row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
-        sqlx::query_scalar(sql)
-            .fetch_all(&mut self.connect().await)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.session().await.texts(sql).await
+    }
+}
+
+/// An open connection past all of our code.
+pub struct Session(PgConnection);
+
+impl Session {
+    /// Runs statements.
+    pub async fn execute(&mut self, sql: &str) {
+        run(&mut self.0, sql).await;
+    }
+
+    /// The texts that a query answers, one a row.
+    pub async fn texts(&mut self, sql: &str) -> Vec<String> {
+        sqlx::query_scalar(sql).fetch_all(&mut self.0).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 }
 
