@@ -59,7 +59,7 @@ begin
 
   -- A sync that is put in as a command of its own is a request like an event's: without this, its run would find
   -- everything done already. What a webhook asked for is counted before its command is made. No later event becomes
-  -- part of it: its caller may have put it off for a year, and may take it back.
+  -- part of it, since its caller may take it back; and one for later is no request before it starts.
   -- `offset 0` keeps this one look-up a command, whatever the planner knew of the table when it made the plan.
   if exists (
     select from unnest(made) as m (id)
@@ -68,6 +68,7 @@ begin
     insert into spillway.account_sync as s (work_type, account_id, requested)
     select c.payload ->> 'work_type', a.account_id, count(*)
     from jsonb_to_recordset(p_commands) as c (id uuid, workload text, payload jsonb)
+    join spillway.command k on k.id = c.id and k.status = 'queued'
     -- Of any other payload nothing is counted; its run says what is wrong with it.
     join spillway.snaptrade_account a on a.account_id = case
       when c.payload ->> 'account_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (c.payload ->> 'account_id')::uuid

@@ -59,12 +59,14 @@ $$;
 
 -- Claims messages of one of our queues for a worker that speaks RPC; the claim is fenced by read_ct. A message that
 -- names a command brings its payload along, which such a worker can't read from the ledger; that of a command that
--- was taken back is archived and not handed out.
+-- was taken back is archived and not handed out. The claim of a sync is its start: whatever event comes later needs
+-- a command of its own, since nobody tells when such a worker begins to read.
 create function public.pgmq_read(queue_name text, sleep_seconds int, n int)
 returns table (msg_id bigint, read_ct int, message jsonb)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   claimed record;
+  started uuid[] := '{}';
 begin
   if (sleep_seconds >= 1 and n between 1 and 1000) is not true then
     raise exception 'sleep_seconds must be at least 1, n from 1 to 1000' using errcode = 'invalid_parameter_value';
@@ -82,9 +84,13 @@ begin
         when claimed.id is null then claimed.message
         else claimed.message || jsonb_build_object('payload', claimed.payload)
       end;
+      started := started || claimed.id;
       return next;
     end if;
   end loop;
+  perform from spillway.account_sync s where s.waiting_command = any (started)
+  order by s.work_type, s.account_id for update;
+  update spillway.account_sync s set waiting_command = null where s.waiting_command = any (started);
 end
 $$;
 
@@ -100,8 +106,6 @@ begin
   if not found then
     return false;
   end if;
-  -- A sync that was never started as ours are must not go on standing for later events.
-  update spillway.account_sync s set waiting_command = null where s.waiting_command = done.command;
   update spillway.command k
   set status = 'succeeded', attempts = k.attempts + 1, outcomes = k.outcomes + 1,
     started_at = coalesce(k.started_at, clock_timestamp()), finished_at = clock_timestamp(), blocked_reason = null,

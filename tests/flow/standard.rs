@@ -37,7 +37,7 @@ async fn send(
     at: i64,
     body: &str,
 ) -> Response {
-    let (time, signature) = (at.to_string(), signature(secret, id, at, body.as_bytes()));
+    let (time, signature) = (at.to_string(), signature(secret, id, &at.to_string(), body.as_bytes()));
     let headers = [("webhook-id", id), ("webhook-timestamp", &time), ("webhook-signature", &signature)];
     request(platform, url, source, &headers).body(body.to_owned()).send().await.expect("an answer")
 }
@@ -114,7 +114,7 @@ async fn while_a_secret_is_replaced_the_old_and_the_new_one_pass() {
     // A sender in the middle of its own rotation signs with both, and only one need be ours.
     let time = now();
     let [strange, old] =
-        [STRANGE_SECRET, SOURCE_SECRET].map(|secret| signature(secret, "both", time, BODY.as_bytes()));
+        [STRANGE_SECRET, SOURCE_SECRET].map(|secret| signature(secret, "both", &time.to_string(), BODY.as_bytes()));
     let (time, both) = (time.to_string(), format!("{strange} v1a,bm90IG91cnM= {old}"));
     let headers = [("webhook-id", "both"), ("webhook-timestamp", &*time), ("webhook-signature", &*both)];
     let response = request(&platform, &gateway.url, SOURCE, &headers).body(BODY).send().await.unwrap();
@@ -128,7 +128,7 @@ async fn while_a_secret_is_replaced_the_old_and_the_new_one_pass() {
 async fn a_delivery_that_proves_nothing_is_answered_401_and_leaves_no_row() {
     let platform = Platform::with_accounts(0).await;
     let url = &platform.gateways[0].url;
-    let right = signature(SOURCE_SECRET, "msg_1", now(), BODY.as_bytes());
+    let right = signature(SOURCE_SECRET, "msg_1", &now().to_string(), BODY.as_bytes());
     let time = now().to_string();
     let (id, timestamp, signed) =
         (("webhook-id", "msg_1"), ("webhook-timestamp", &*time), ("webhook-signature", &*right));

@@ -90,23 +90,23 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
 
 /// The deliveries, repetitions spread among them.
 fn plan(args: &Args, seed: u64, accounts: &[Uuid]) -> Vec<Event> {
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut dice = Dice::new("deliveries of a storm", &[seed]);
     let share = 1.0 - args.duplicates.clamp(0.0, 1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a u32 is a u32")]
     let unique = ((f64::from(args.events) * share).ceil() as u32).clamp(1, args.events.max(1));
     let mut events: Vec<Event> = (0..unique)
         .map(|_| {
             let id = dice.uuid().to_string();
-            let account = accounts[dice.below(accounts.len())];
+            let account = *dice.pick(accounts);
             let body = event(&id, "ACCOUNT_HOLDINGS_UPDATED", USER, account).to_string();
             Event { id, body }
         })
         .collect();
     for _ in unique..args.events {
-        events.push(events[dice.below(unique as usize)].clone());
+        events.push(events[dice.place(unique as usize)].clone());
     }
     for i in (1..events.len()).rev() {
-        events.swap(i, dice.below(i + 1));
+        events.swap(i, dice.place(i + 1));
     }
     events
 }

@@ -82,6 +82,11 @@ impl Database {
         connection
     }
 
+    /// A session kept for a test that looks many times.
+    pub async fn watcher(&self) -> Watcher {
+        Watcher(self.connect().await)
+    }
+
     /// Runs statements.
     pub async fn execute(&self, sql: &str) {
         run(&mut self.connect().await, sql).await;
@@ -97,10 +102,22 @@ impl Database {
 
     /// The texts that a query answers, one a row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
-        sqlx::query_scalar(sql)
-            .fetch_all(&mut self.connect().await)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.session().await.texts(sql).await
+    }
+}
+
+/// An open connection past all of our code.
+pub struct Watcher(PgConnection);
+
+impl Watcher {
+    /// Runs statements.
+    pub async fn execute(&mut self, sql: &str) {
+        run(&mut self.0, sql).await;
+    }
+
+    /// The texts that a query answers, one a row.
+    pub async fn texts(&mut self, sql: &str) -> Vec<String> {
+        sqlx::query_scalar(sql).fetch_all(&mut self.0).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 }
 

@@ -2,6 +2,7 @@
 //! outside providers at their socket, and the signatures of outside senders.
 
 pub mod database;
+pub mod dice;
 pub mod eventually;
 pub mod proxy;
 pub mod sandbox;
@@ -10,6 +11,7 @@ pub mod standard;
 pub mod supabase;
 
 pub use database::Database;
+pub use dice::Dice;
 pub use eventually::eventually;
 pub use proxy::Proxy;
 pub use session::Session;

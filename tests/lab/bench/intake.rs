@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use testkit::Session;
+use testkit::Dice;
 use testkit::sandbox::snaptrade::webhook::{CONNECTION, event, signature};
 use uuid::Uuid;
 
@@ -20,7 +21,6 @@ use super::statements::Counter;
 use super::{Common, cpu};
 use crate::accounts;
 use crate::connection::Settings;
-use crate::dice::Dice;
 
 pub use report::Report;
 
@@ -125,7 +125,7 @@ impl Bench {
 
     async fn run(mut self, args: &Args, accounts: &[Uuid]) -> anyhow::Result<Report> {
         let (warm_up, accounts) = accounts.split_at(args.connections as usize);
-        let mut dice = Dice(args.common.seed ^ 0x5eed);
+        let mut dice = Dice::new("intake", &[args.common.seed]);
         self.send(args, self.webhooks(warm_up, &mut dice)).await.context("warming up")?;
         let mut rounds = Vec::new();
         for accounts in accounts.chunks(args.events as usize) {
