@@ -113,8 +113,8 @@ async fn while_a_secret_is_replaced_the_old_and_the_new_one_pass() {
     }
     // A sender in the middle of its own rotation signs with both, and only one need be ours.
     let time = now();
-    let [strange, old] =
-        [STRANGE_SECRET, SOURCE_SECRET].map(|secret| signature(secret, "both", &time.to_string(), BODY.as_bytes()));
+    let [strange, old] = [STRANGE_SECRET, SOURCE_SECRET]
+        .map(|secret| signature(secret, "both", &time.to_string(), BODY.as_bytes()));
     let (time, both) = (time.to_string(), format!("{strange} v1a,bm90IG91cnM= {old}"));
     let headers = [("webhook-id", "both"), ("webhook-timestamp", &*time), ("webhook-signature", &*both)];
     let response = request(&platform, &gateway.url, SOURCE, &headers).body(BODY).send().await.unwrap();

@@ -102,7 +102,7 @@ impl Database {
 
     /// The texts that a query answers, one a row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
-        self.session().await.texts(sql).await
+        self.watcher().await.texts(sql).await
     }
 }
 

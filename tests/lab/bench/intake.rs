@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use testkit::Session;
 use testkit::Dice;
+use testkit::Session;
 use testkit::sandbox::snaptrade::webhook::{CONNECTION, event, signature};
 use uuid::Uuid;
 
