@@ -109,7 +109,7 @@ async fn operators_see_what_is_past_its_time_and_who_holds_a_snapshot() {
     assert!(report["pid"].is_i64() && report["state"] == "idle in transaction", "{report}");
 
     let rules = spillway(&platform, &["trim", "--dry-run", "--json"]);
-    assert_eq!(rules.as_array().map(Vec::len), Some(6));
+    assert_eq!(rules.as_array().map(Vec::len), Some(7));
     assert!(
         rules.as_array().unwrap().iter().all(|rule| rule["rows"] == 0 && rule["is_all"] == true),
         "{rules}"

@@ -1,6 +1,6 @@
 //! What must hold, by a record of the simulation's own. The store's tables are only compared with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use contract::snaptrade::WorkType;
 use uuid::Uuid;
@@ -59,7 +59,17 @@ struct Track {
     done: i64,
     /// The last event that somebody gave up together with its command, or that there was nothing to do for.
     given_up: i64,
+    /// Callers' requests that were given up before they started: each by itself, since no event is part of them.
+    taken_back: BTreeSet<i64>,
     waiting: Option<Uuid>,
+}
+
+impl Track {
+    /// The last event up to which nothing is owed, given the last one that is seen to.
+    fn settled(&self, seen_to: i64) -> i64 {
+        let from = seen_to.max(self.given_up);
+        (from + 1..=self.accepted).take_while(|n| self.taken_back.contains(n)).last().unwrap_or(from)
+    }
 }
 
 #[derive(Debug)]
@@ -67,6 +77,8 @@ struct Command {
     key: Key,
     /// Put in for an event, and not by a caller.
     is_events: bool,
+    /// The number of a caller's request.
+    asked: Option<i64>,
     /// For later, and not shown as anything else yet: it becomes a request when it starts.
     is_for_later: bool,
     /// The last event that came before its last start.
@@ -75,8 +87,8 @@ struct Command {
 }
 
 impl Command {
-    const fn new(key: Key, is_events: bool, is_for_later: bool) -> Self {
-        Self { key, is_events, is_for_later, started: None, has_ended: false }
+    const fn new(key: Key) -> Self {
+        Self { key, is_events: false, asked: None, is_for_later: false, started: None, has_ended: false }
     }
 }
 
@@ -99,21 +111,20 @@ impl Model {
         track.accepted += 1;
         if let Some(id) = new {
             track.waiting = Some(id);
-            self.commands.insert(id, Command::new(key, true, false));
+            self.commands.insert(id, Command { is_events: true, ..Command::new(key) });
         }
     }
 
-    /// A caller put a command in: a request like an event's, and the command that waits unless one does already.
+    /// A caller put a command in: a request like an event's, of which no event becomes part.
     pub(crate) fn by_hand(&mut self, key: Key, id: Uuid) {
         let track = self.tracks.entry(key).or_default();
         track.accepted += 1;
-        track.waiting = track.waiting.or(Some(id));
-        self.commands.insert(id, Command::new(key, false, false));
+        self.commands.insert(id, Command { asked: Some(track.accepted), ..Command::new(key) });
     }
 
     /// A caller put a command in that is for later.
     pub(crate) fn for_later(&mut self, key: Key, id: Uuid) {
-        self.commands.insert(id, Command::new(key, false, true));
+        self.commands.insert(id, Command { is_for_later: true, ..Command::new(key) });
     }
 
     /// How many requests the start of a command adds.
@@ -180,6 +191,7 @@ impl Model {
         let waited = track.waiting == Some(id);
         let with_it = if waited { track.accepted } else { command.started.unwrap_or(0) };
         track.given_up = track.given_up.max(with_it);
+        track.taken_back.extend(command.asked.filter(|_| command.started.is_none()));
         track.waiting = track.waiting.filter(|waiting| *waiting != id);
     }
 
@@ -202,10 +214,11 @@ impl Model {
         for (key, track) in &self.tracks {
             let row = rows.get(key);
             let waiting = row.and_then(|row| row.waiting.filter(|_| row.is_live));
-            let will_start = waiting.and_then(|id| self.commands.get(&id)).is_some_and(|command| {
-                command.key == *key && command.started.is_none() && !command.has_ended
+            let will_start = self.commands.iter().any(|(id, command)| {
+                let starts = waiting == Some(*id) || command.asked.is_some();
+                starts && command.key == *key && command.started.is_none() && !command.has_ended
             });
-            let is_covered = track.accepted <= track.seen.max(track.given_up);
+            let is_covered = track.accepted <= track.settled(track.seen);
             ensure(is_covered || will_start, Breach::Lost, || {
                 format!("no run will start after event {}: {track:?}, {row:?}", track.accepted)
             })?;
@@ -229,7 +242,7 @@ impl Model {
         self.check(rows)?;
         for (key, track) in &self.tracks {
             let waits = rows.get(key).is_some_and(|row| row.waiting.is_some());
-            let is_done = track.accepted <= track.done.max(track.given_up);
+            let is_done = track.accepted <= track.settled(track.done);
             ensure(is_done && !waits, Breach::Undone, || format!("{track:?}, {:?}", rows.get(key)))?;
         }
         ensure(self.open().is_empty(), Breach::Undone, || format!("open: {:?}", self.open()))

@@ -297,13 +297,13 @@ async fn a_replayed_sync_asks_for_a_sync_and_waits_for_further_events() {
 async fn a_replayed_sync_leaves_the_one_that_waits_in_its_place() {
     let bench = Bench::new().await;
     let (letter, _) = bench.dead_sync("key-1").await;
-    let waiting = samples::command("key-2", bench.account);
-    samples::enqueue(&bench.gateway, std::slice::from_ref(&waiting)).await.unwrap();
+    let event = samples::sync("evt-1", bench.account);
+    let waiting = samples::accept(&bench.gateway, &[event]).await.unwrap()[0].command_id.unwrap();
     bench.replayed(letter).await;
 
     assert_eq!(
         bench.text("select concat_ws(' ', requested, waiting_command) from spillway.account_sync").await,
-        format!("3 {}", waiting.id)
+        format!("3 {waiting}")
     );
 }
 
