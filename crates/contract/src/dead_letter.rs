@@ -37,6 +37,8 @@ pub enum DeadReason {
     CommandMissing,
     /// The database refused to store its effect.
     EffectRefused,
+    /// It took its process down as often as its workload allows, with nothing else at work in it.
+    WorkerCrashed,
 }
 
 /// What may be done with a dead letter.

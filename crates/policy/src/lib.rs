@@ -4,4 +4,5 @@
 //! the same inputs always give the same decision.
 
 pub mod backoff;
+pub mod crash;
 pub mod settle;

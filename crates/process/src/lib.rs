@@ -2,6 +2,7 @@
 //! start budget or exit 69, then work until a signal, and exit 0.
 
 mod dependency;
+mod dispatches;
 mod exit;
 mod signal;
 mod start;

@@ -8,13 +8,14 @@ use contract::Workload;
 use contract::env::keys;
 use probes::{Deadlines, Health};
 use queue::{Handler, Runner};
-use settings::{Env, Noted};
+use settings::{Env, Noted, Services};
 use store::Pool;
 use telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::dependency::{keep_checking, require};
+use crate::dispatches;
 use crate::exit::Error;
 use crate::start::Options;
 
@@ -30,6 +31,8 @@ pub struct WorkerOptions {
     pub store: store::Options,
     /// How it works on its queue.
     pub queue: queue::Options,
+    /// Who may ask for a dispatch.
+    pub services: Services,
 }
 
 impl WorkerOptions {
@@ -38,7 +41,8 @@ impl WorkerOptions {
         let listen = env.listen(&keys::WORKER_LISTEN);
         let store = store::Options::read(env, &keys::WORKER_DATABASE_URL);
         let queue = queue::Options::read(env, workload);
-        Ok(Self { listen: listen?, store: store?, queue: queue? })
+        let services = Services::read(env);
+        Ok(Self { listen: listen?, store: store?, queue: queue?, services: services? })
     }
 }
 
@@ -67,23 +71,26 @@ pub async fn work<H: Handler>(
         .map_err(|error| Error::failed(format!("listening on {}", options.listen), error))?;
     let (deadlines, after) =
         (Deadlines { header: HEADER_TIMEOUT, stop: common.stop_grace }, CancellationToken::new());
-    let routes = probes::router(health.clone(), metrics.clone());
-    let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
-
     let pool = |purpose: &str, size| {
         Pool::prepare(&options.store, &format!("{name} {purpose}"), size)
             .map_err(|error| Error::failed("preparing database connections", error))
     };
+    let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
+    let handler = handler(&resources);
+    let queue = queue::Options { grace: common.stop_grace, ..options.queue };
+    let runner =
+        Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
+    let routes = probes::router(health.clone(), metrics);
+    let routes =
+        routes.merge(dispatches::router(runner.dispatcher(), options.services, options.queue.workload));
+    let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
+
     let health_pool = pool("health", 1)?;
     let schema = require(&health, "Postgres", common.start_budget, &stop, || {
         store::contract_check::require(&health_pool)
     });
     let Some(schema) = schema.await? else { return Ok(()) };
     let watch = tokio::spawn(keep_checking(health_pool, schema, stop.clone()));
-    let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
-    let handler = handler(&resources);
-    let queue = queue::Options { grace: common.stop_grace, ..options.queue };
-    let runner = Runner::new(queue, resources.pool, options.store, handler, metrics, health.clone());
     let stopping = stop.clone();
     tokio::spawn(async move {
         stopping.cancelled().await;

@@ -14,6 +14,7 @@ use queue::{Handler, Lease, Options, Runner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::intake::{Item, take_in};
+use store::queue::Ask;
 use store::{Effect, Pool};
 use telemetry::Metrics;
 use testkit::{Database, eventually};
@@ -400,8 +401,8 @@ async fn a_run_that_blocks_the_runtimes_only_thread_keeps_its_lease() {
     // Another worker that would take it the moment its lease ended.
     let queue = QueueSpec { lease, ..*WORKLOAD.queue() };
     eventually("the run has ended", BUDGET, async || {
-        let taken = store::queue::claim(&bench.pool, &queue, 1).await.unwrap();
-        assert!(taken.is_empty(), "the lease ended while the run went on");
+        let taken = store::queue::claim(&bench.pool, &queue, &Ask::up_to(1)).await.unwrap();
+        assert!(taken.messages.is_empty(), "the lease ended while the run went on");
         (bench.status(command).await == "succeeded").then_some(())
     })
     .await;

@@ -12,12 +12,15 @@ pub mod effect;
 pub mod inbox;
 pub mod intake;
 pub mod ledger;
+pub mod limit;
 pub mod migrate;
 pub mod overview;
 pub mod queue;
 pub mod repeat;
 pub mod seal;
 pub mod snaptrade;
+pub mod suspect;
+pub mod wake;
 
 mod error;
 mod payment_feed;

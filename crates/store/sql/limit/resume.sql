@@ -1,0 +1,1 @@
+select spillway.limit_resume($1) as "was_paused!";
