@@ -15,7 +15,8 @@ declare
   made uuid[];
   batch record;
 begin
-  -- One order for everybody: two gateways that write the same keys in different orders would deadlock.
+  -- One order for everybody: two gateways that write the same keys in different orders would deadlock. Of commands
+  -- with one key the oldest is the one that counts.
   with wanted as materialized (
     select c.id, c.workload, c.kind, c.version, c.idempotency_key, c.payload, c.actor_id, c.actor_type,
       c.scope, c.decision, c.class, c.not_before, c.snapshots, c.expected_revision, c.traceparent,
@@ -35,7 +36,7 @@ begin
       case when n.not_before > clock_timestamp() then 'accepted' else 'queued' end, n.not_before,
       coalesce(n.snapshots, '{}'), n.expected_revision, n.traceparent, n.tracestate, n.correlation_id
     from wanted n join spillway.workload w on w.kind = n.workload
-    order by n.workload collate "C", n.scope collate "C", n.idempotency_key collate "C"
+    order by n.workload collate "C", n.scope collate "C", n.idempotency_key collate "C", n.id
     on conflict on constraint command_identity do nothing
     returning id
   )
@@ -57,26 +58,35 @@ begin
   end loop;
 
   -- A sync that is put in as a command of its own is a request like an event's: without this, its run would find
-  -- everything done already. What a webhook asked for is counted before its command is made.
-  insert into spillway.account_sync as s (work_type, account_id, requested, waiting_command)
-  select c.payload ->> 'work_type', a.account_id, count(*), (array_agg(c.id order by c.id))[1]
-  from jsonb_to_recordset(p_commands) as c (id uuid, workload text, payload jsonb)
-  -- Of any other payload nothing is counted; its run says what is wrong with it.
-  join spillway.snaptrade_account a on a.account_id = case
-    when c.payload ->> 'account_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (c.payload ->> 'account_id')::uuid
-  end
-  where c.workload = 'snaptrade-account-sync' and c.id = any (made)
-    and c.payload ->> 'work_type' in ('holdings', 'transactions')
-    and not exists (select from spillway.account_sync w where w.waiting_command = c.id)
-  group by 1, 2
-  order by 1, 2
-  on conflict (work_type, account_id) do update
-  set requested = s.requested + excluded.requested,
-    waiting_inbox = case when s.waiting_command is not null then s.waiting_inbox end,
-    waiting_command = coalesce(s.waiting_command, excluded.waiting_command);
+  -- everything done already. What a webhook asked for is counted before its command is made. No later event becomes
+  -- part of it, since its caller may take it back; and one for later is no request before it starts.
+  -- `offset 0` keeps this one look-up a command, whatever the planner knew of the table when it made the plan.
+  if exists (
+    select from unnest(made) as m (id)
+    where not exists (select from spillway.account_sync w where w.waiting_command = m.id offset 0))
+  then
+    insert into spillway.account_sync as s (work_type, account_id, requested)
+    select c.payload ->> 'work_type', a.account_id, count(*)
+    from jsonb_to_recordset(p_commands) as c (id uuid, workload text, payload jsonb)
+    join spillway.command k on k.id = c.id and k.status = 'queued'
+    -- Of any other payload nothing is counted; its run says what is wrong with it.
+    join spillway.snaptrade_account a on a.account_id = case
+      when c.payload ->> 'account_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (c.payload ->> 'account_id')::uuid
+    end
+    where c.workload = 'snaptrade-account-sync' and c.id = any (made)
+      and c.payload ->> 'work_type' in ('holdings', 'transactions')
+      and not exists (select from spillway.account_sync w where w.waiting_command = c.id)
+    group by 1, 2
+    order by 1, 2
+    on conflict (work_type, account_id) do update set requested = s.requested + excluded.requested;
+  end if;
 
+  return query select m.id, m.id, 'new' from unnest(made) as m (id);
+  if cardinality(made) = jsonb_array_length(p_commands) then
+    return;
+  end if;
   -- A statement of its own: what a concurrent transaction committed while the insert waited for it is
-  -- invisible to the insert's snapshot and visible to this one's.
+  -- invisible to the insert's snapshot and visible to this one's. `limit` is there for the same reason as `offset`.
   return query
   select c.id, k.id,
     case
@@ -86,7 +96,13 @@ begin
     end
   from jsonb_to_recordset(p_commands) as c (
     id uuid, workload text, kind text, version int, idempotency_key text, payload jsonb, scope text)
-  join spillway.command k
-    on k.workload = c.workload and k.scope = c.scope and k.idempotency_key = c.idempotency_key;
+  cross join lateral (
+    select k.id, k.request_hash from spillway.command k
+    where k.workload = c.workload and k.scope = c.scope and k.idempotency_key = c.idempotency_key
+    limit 1) k
+  where c.id <> all (made);
 end
 $$;
+
+-- An immutable function is not inlined where its body is only stable, and a call costs more than the hash.
+alter function spillway.request_hash(text, int, jsonb) stable;

@@ -8,7 +8,8 @@ language sql volatile parallel safe as $$
   select encode(
     set_bit(set_bit(
       overlay(uuid_send(gen_random_uuid())
-        placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
+        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+        from 1 for 6),
       52, 1), 53, 1),
     'hex')::uuid
 $$;
@@ -22,17 +23,23 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   answer record;
   spec record;
+  refused text;
   trace text := replace(gen_random_uuid()::text, '-', '');
 begin
   select w.kind, w.class into spec from spillway.workload w where w.kind = submit.workload;
   if not found then
     raise exception 'no workload is called %', coalesce(workload, 'null') using errcode = 'invalid_parameter_value';
   end if;
-  if coalesce(idempotency_key, '') = '' or length(idempotency_key) > 200 or coalesce(actor, '') = ''
-    or coalesce(scope, '') = '' or payload is null
-  then
-    raise exception 'idempotency_key (up to 200 characters), payload, actor and scope are all needed'
-      using errcode = 'invalid_parameter_value';
+  refused := case
+    when coalesce(idempotency_key, '') = '' or length(idempotency_key) > 200
+    then 'idempotency_key must have 1 to 200 characters'
+    when payload is null or payload = 'null' then 'payload must not be null'
+    when coalesce(actor, '') = '' then 'actor must not be empty'
+    when coalesce(scope, '') = '' then 'scope must not be empty'
+    when not isfinite(not_before) then 'not_before must not be infinite'
+  end;
+  if refused is not null then
+    raise exception '%', refused using errcode = 'invalid_parameter_value';
   end if;
   select e.id, e.outcome into answer from spillway.enqueue(jsonb_build_array(jsonb_build_object(
     'id', spillway.uuid_v7(), 'workload', spec.kind, 'kind', spec.kind, 'version', 1,
@@ -50,16 +57,40 @@ begin
 end
 $$;
 
--- Claims messages of one of our queues for a worker that speaks RPC; the claim is fenced by read_ct.
+-- Claims messages of one of our queues for a worker that speaks RPC; the claim is fenced by read_ct. A message that
+-- names a command brings its payload along, which such a worker can't read from the ledger; that of a command that
+-- was taken back is archived and not handed out. The claim of a sync is its start: whatever event comes later needs
+-- a command of its own, since nobody tells when such a worker begins to read.
 create function public.pgmq_read(queue_name text, sleep_seconds int, n int)
 returns table (msg_id bigint, read_ct int, message jsonb)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  claimed record;
+  started uuid[] := '{}';
 begin
-  if sleep_seconds < 1 or n < 1 or n > 1000 then
+  if (sleep_seconds >= 1 and n between 1 and 1000) is not true then
     raise exception 'sleep_seconds must be at least 1, n from 1 to 1000' using errcode = 'invalid_parameter_value';
   end if;
-  return query
-    select c.msg_id, c.read_ct, c.message from spillway.queue_claim(queue_name, n, sleep_seconds * 1000::bigint) c;
+  for claimed in
+    select c.msg_id, c.read_ct, c.message, c.id, c.payload, c.finished_at
+    from spillway.queue_claim(queue_name, n, sleep_seconds * 1000::bigint) c
+  loop
+    if claimed.finished_at is not null then
+      perform from spillway.queue_archive(queue_name, array[claimed.msg_id], array[claimed.read_ct]);
+    else
+      msg_id := claimed.msg_id;
+      read_ct := claimed.read_ct;
+      message := case
+        when claimed.id is null then claimed.message
+        else claimed.message || jsonb_build_object('payload', claimed.payload)
+      end;
+      started := started || claimed.id;
+      return next;
+    end if;
+  end loop;
+  perform from spillway.account_sync s where s.waiting_command = any (started)
+  order by s.work_type, s.account_id for update;
+  update spillway.account_sync s set waiting_command = null where s.waiting_command = any (started);
 end
 $$;
 

@@ -354,6 +354,6 @@ begin
       end if;
     end if;
   end loop;
-  grant execute on function spillway.limits_of(text, jsonb) to spillway_gateway;
+  grant execute on function spillway.limits_of(text, jsonb) to spillway_gateway, spillway_operator;
 end
 $$;

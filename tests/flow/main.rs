@@ -1,9 +1,17 @@
 //! The platform as its users meet it: gateways and workers on real stores, the sandbox at the socket.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod bench;
+mod commands;
+mod conformance;
 mod crash;
+mod dead_letters;
 mod door;
+mod killbill;
 mod platform;
 mod program;
+mod standard;
 mod start;
 mod sync;
+mod upkeep;
+mod users;

@@ -33,7 +33,7 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(30);
 pub(crate) const QUEUE: &str = "sanmopia_snaptrade_account_sync";
 
 /// The user whose accounts a platform knows.
-const USER: &str = "user-1";
+pub(crate) const USER: &str = "user-1";
 
 /// See the module.
 pub(crate) struct Platform {

@@ -1,8 +1,11 @@
-//! What `lab` does: plays the providers, sends load, and checks that the parts of the platform agree.
+//! What `lab` does: plays the providers, sends load, measures, and checks that the parts of the platform agree.
 //!
 //! `lab` is a program of the repository, not of the product: nothing that is shipped uses it.
 
+mod accounts;
+pub mod bench;
 pub mod connection;
+pub mod door;
 pub mod sandbox;
 pub mod stage;
 pub mod storm;

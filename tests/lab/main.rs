@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Plays the providers, sends load, checks that the parts of the platform agree.
+/// Plays the providers, sends load, measures, checks that the parts of the platform agree.
 #[derive(Parser)]
 #[command(name = "lab", version, arg_required_else_help = true)]
 struct Args {
@@ -18,6 +18,10 @@ enum Action {
     Sandbox(lab::sandbox::Args),
     /// Send signed SnapTrade events and wait until each accepted one has ended.
     Storm(lab::storm::Args),
+    /// Measure a running platform; `cargo xtask bench` starts one and calls this.
+    Bench(lab::bench::Args),
+    /// Throw every case of the door at a gateway and say what it answered wrongly.
+    Door(lab::door::Args),
     /// Check that contract, .env.example, metric table and documents agree.
     StageCheck(lab::stage::Args),
 }
@@ -34,6 +38,8 @@ async fn run(action: Action) -> anyhow::Result<()> {
     match action {
         Action::Sandbox(args) => lab::sandbox::run(args).await,
         Action::Storm(args) => lab::storm::run(args).await,
+        Action::Bench(args) => lab::bench::run(args).await,
+        Action::Door(args) => lab::door::run(args).await,
         Action::StageCheck(args) => lab::stage::run(&args),
     }
 }

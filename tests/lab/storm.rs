@@ -6,15 +6,12 @@ mod sender;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use secrecy::SecretString;
-use serde_json::json;
-use store::seal::Sealer;
-use store::snaptrade::NewUser;
-use testkit::sandbox::SnaptradeUser;
+use anyhow::ensure;
+use testkit::Dice;
 use testkit::sandbox::snaptrade::webhook::event;
 use uuid::Uuid;
 
+use crate::accounts;
 use crate::connection::Settings;
 use sender::Sender;
 
@@ -78,9 +75,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 /// A storm against a running platform.
 pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().0);
-    let accounts = accounts(seed, args.accounts);
+    let accounts = accounts::ids(seed, args.accounts as usize);
     let sender = Sender::new(args.gateways.clone(), settings)?;
-    introduce(settings, &accounts, &sender).await?;
+    accounts::introduce(settings, USER, &accounts).await?;
     let events = plan(args, seed, &accounts);
     let unique: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     let began = Instant::now();
@@ -91,79 +88,27 @@ pub async fn blow(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     Ok(Report::new(seed, unique.len(), answers, &statuses, sent, began.elapsed()))
 }
 
-/// Loads the accounts into the platform and tells the sandbox about them.
-async fn introduce(settings: &Settings, accounts: &[Uuid], sender: &Sender) -> anyhow::Result<()> {
-    let secret = Uuid::now_v7().simple().to_string();
-    let user =
-        SnaptradeUser { user_id: USER.to_owned(), user_secret: secret.clone(), accounts: accounts.to_vec() };
-    let sandbox = settings.get("SANMOPIA_SNAPTRADE_BASE_URL")?;
-    sender.post(&format!("{sandbox}/sandbox/snaptrade/users"), &json!({ "users": [user] })).await?;
-
-    let mut env = settings::Env::of_pairs(settings.pairs());
-    let options = store::Options::read(&mut env, &contract::env::keys::OPERATOR_DATABASE_URL);
-    let key = env.secret_key(&contract::env::keys::DATA_KEY);
-    env.finish()?;
-    let (Ok(options), Ok(key)) = (options, key) else { unreachable!("`finish` has seen no mistake") };
-    let pool = store::Pool::prepare(&options, "storm", 1)?;
-    let users = [NewUser {
-        user_id: USER.to_owned(),
-        user_secret: SecretString::from(secret),
-        accounts: accounts.to_vec(),
-    }];
-    store::snaptrade::load(&pool, &Sealer::new(&key), &users)
-        .await
-        .context("loading the storm's accounts")?;
-    Ok(())
-}
-
-fn accounts(seed: u64, n: u32) -> Vec<Uuid> {
-    let mut dice = Dice(seed);
-    (0..n).map(|_| uuid::Builder::from_random_bytes(dice.bytes()).into_uuid()).collect()
-}
-
 /// The deliveries, repetitions spread among them.
 fn plan(args: &Args, seed: u64, accounts: &[Uuid]) -> Vec<Event> {
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut dice = Dice::new("deliveries of a storm", &[seed]);
     let share = 1.0 - args.duplicates.clamp(0.0, 1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a u32 is a u32")]
     let unique = ((f64::from(args.events) * share).ceil() as u32).clamp(1, args.events.max(1));
     let mut events: Vec<Event> = (0..unique)
         .map(|_| {
-            let id = uuid::Builder::from_random_bytes(dice.bytes()).into_uuid().to_string();
-            let account = accounts[dice.below(accounts.len())];
+            let id = dice.uuid().to_string();
+            let account = *dice.pick(accounts);
             let body = event(&id, "ACCOUNT_HOLDINGS_UPDATED", USER, account).to_string();
             Event { id, body }
         })
         .collect();
     for _ in unique..args.events {
-        events.push(events[dice.below(unique as usize)].clone());
+        events.push(events[dice.place(unique as usize)].clone());
     }
     for i in (1..events.len()).rev() {
-        events.swap(i, dice.below(i + 1));
+        events.swap(i, dice.place(i + 1));
     }
     events
-}
-
-/// Equal seeds give equal storms (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap_or(0)
-    }
-
-    fn bytes(&mut self) -> [u8; 16] {
-        let (a, b) = (self.next().to_be_bytes(), self.next().to_be_bytes());
-        std::array::from_fn(|i| if i < 8 { a[i] } else { b[i - 8] })
-    }
 }
 
 /// Statuses by command; a command that did not end in time has its last one.
@@ -188,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_planned_share_is_repeated_with_the_same_bodies() {
-        let events = plan(&args(1000, 0.6), 1, &accounts(1, 10));
+        let events = plan(&args(1000, 0.6), 1, &accounts::ids(1, 10));
         let ids: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
         let bodies: HashSet<&str> = events.iter().map(|event| event.body.as_str()).collect();
 
@@ -198,7 +143,7 @@ mod tests {
     #[test]
     fn equal_seeds_give_equal_storms() {
         let ids = |seed| {
-            plan(&args(50, 0.5), seed, &accounts(seed, 10)).into_iter().map(|e| e.id).collect::<Vec<_>>()
+            plan(&args(50, 0.5), seed, &accounts::ids(seed, 10)).into_iter().map(|e| e.id).collect::<Vec<_>>()
         };
 
         assert_eq!(ids(7), ids(7));

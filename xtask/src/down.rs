@@ -39,29 +39,41 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Leaves the lock that this command holds, and a test server that another command is using.
+/// Leaves the lock that this command holds, and what a test run or a bench is using.
 fn wipe(home: &Home) -> anyhow::Result<()> {
-    let tests_lock = home::open_lock(&home.tests_lock())?;
-    let tests_busy = matches!(tests_lock.try_lock(), Err(TryLockError::WouldBlock));
-    for purpose in [Purpose::Platform, Purpose::Tests] {
-        if purpose == Purpose::Platform || !tests_busy {
-            purpose.places(home).iter().try_for_each(|place| delete_server(place))?;
+    let others = [
+        (Purpose::Tests, home.tests(), home.tests_lock()),
+        (Purpose::Bench, home.bench(), home.bench_lock()),
+    ];
+    let mut busy = Vec::new();
+    let mut free = vec![Purpose::Platform];
+    // Held until all is deleted, or one could start meanwhile.
+    let mut locks = Vec::new();
+    for (purpose, folder, lock) in others {
+        let lock = home::open_lock(&lock)?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => busy.push(folder),
+            _ => free.push(purpose),
         }
+        locks.push(lock);
+    }
+    for purpose in free {
+        purpose.places(home).iter().try_for_each(|place| delete_server(place))?;
     }
     let entries =
         fs::read_dir(home.folder()).with_context(|| format!("reading {}", home.folder().display()))?;
     for entry in entries {
         let path = entry.context("reading .spillway")?.path();
-        let keep = path.ends_with("lock") || (tests_busy && path == home.tests());
+        let keep = path.ends_with("lock") || busy.contains(&path);
         if !keep {
             postgres::remove(&path)?;
         }
     }
-    // Refused while the test server's folder is in it.
+    // Refused while the folder of a server in use is in it.
     let _ = fs::remove_dir(home.outside());
     say("deleted data, secrets, logs and the demo user");
-    if tests_busy {
-        say(format_args!("kept {}: a test run is using it", home.relative(&home.tests())));
+    for folder in busy {
+        say(format_args!("kept {}: another command is using it", home.relative(&folder)));
     }
     Ok(())
 }

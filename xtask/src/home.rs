@@ -63,6 +63,14 @@ impl Home {
         self.tests().join("lock")
     }
 
+    pub(crate) fn bench(&self) -> PathBuf {
+        self.folder().join("bench")
+    }
+
+    pub(crate) fn bench_lock(&self) -> PathBuf {
+        self.bench().join("lock")
+    }
+
     /// For servers that run as a user who can't reach the checkout. The name depends on nothing but the
     /// checkout's path, so `down` finds what another session's `up` made.
     pub(crate) fn outside(&self) -> PathBuf {
@@ -72,8 +80,17 @@ impl Home {
 
     /// A program that `cargo build` made.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.target().join("debug").join(name)
+    }
+
+    /// A program that `cargo build --release` made.
+    pub(crate) fn release_program(&self, name: &str) -> PathBuf {
+        self.target().join("release").join(name)
+    }
+
+    fn target(&self) -> PathBuf {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        self.root.join(target).join("debug").join(name)
+        self.root.join(target)
     }
 
     /// The path as a person in the checkout's root would type it.
@@ -83,18 +100,24 @@ impl Home {
 
     /// Held while processes are started or stopped, so that no two commands do it at once.
     pub(crate) fn lock(&self) -> anyhow::Result<File> {
-        let path = self.folder().join("lock");
-        let file = open_lock(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => {
-                bail!(
-                    "another `cargo xtask up` or `down` is at work in this checkout: wait for it, or end it"
-                )
-            }
-            Err(TryLockError::Error(source)) => {
-                Err(source).with_context(|| format!("locking {}", path.display()))
-            }
+        lock(&self.folder().join("lock"), "`cargo xtask up` or `down`")
+    }
+
+    /// Held while a bench runs: two at a time would measure one another.
+    pub(crate) fn lock_bench(&self) -> anyhow::Result<File> {
+        lock(&self.bench_lock(), "`cargo xtask bench`")
+    }
+}
+
+fn lock(path: &Path, holder: &str) -> anyhow::Result<File> {
+    let file = open_lock(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("another {holder} is at work in this checkout: wait for it, or end it")
+        }
+        Err(TryLockError::Error(source)) => {
+            Err(source).with_context(|| format!("locking {}", path.display()))
         }
     }
 }

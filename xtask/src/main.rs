@@ -1,8 +1,9 @@
-//! The commands of this repository: start, stop, look at, test and check the platform.
+//! The commands of this repository: start, stop, look at, test, measure and check the platform.
 //!
 //! Read `up.rs` for how a platform comes up and `check.rs` for what must hold before a change lands.
 //! Nothing in here takes part in serving; no crate of the workspace is used, so that it compiles in seconds.
 
+mod bench;
 mod check;
 mod command;
 mod down;
@@ -15,6 +16,7 @@ mod postgres;
 mod private_file;
 mod process;
 mod random;
+mod ready;
 mod secrets;
 mod sql;
 mod state;
@@ -34,6 +36,7 @@ const HELP: &str = "\
 From a bare checkout:
   cargo xtask up      a running platform; Ctrl-C ends it
   cargo xtask test    everything that must pass
+  cargo xtask bench   how fast it is here, beside its peers
   cargo xtask check   format, layers, dependencies, lints, SQL cache, contract
 
 What a command makes lives under .spillway/ and goes away with `cargo xtask down --wipe`.";
@@ -56,6 +59,7 @@ enum Command {
     Down(down::Args),
     Status(status::Args),
     Test(test::Args),
+    Bench(bench::Args),
     Sql(sql::Args),
     Check(check::Args),
 }
@@ -82,6 +86,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Down(args) => down::run(&home, &args),
         Command::Status(args) => status::run(&home, &args),
         Command::Test(args) => test::run(&home, &args),
+        Command::Bench(args) => bench::run(&home, &args),
         Command::Sql(args) => sql::run(&home, &args),
         Command::Check(args) => check::run(&home, &args),
     }

@@ -1,12 +1,13 @@
 //! A private Postgres server: made once, started on a local port, stopped with its data kept.
 //!
-//! `up` and the tests have one each. Nothing in here touches a server that somebody else runs.
+//! `up`, the tests and the benches have one each. Nothing in here touches a server that somebody else runs.
 
 mod account;
 pub(crate) mod forgotten;
 mod install;
 mod programs;
 pub(crate) mod psql;
+pub(crate) mod server;
 pub(crate) mod test_server;
 
 use std::fs;
@@ -30,6 +31,8 @@ use psql::Psql;
 pub(crate) const SUPERUSER: &str = "spillway";
 const PASSWORD: &str = "POSTGRES_PASSWORD";
 const PASSWORD_BYTES: usize = 24;
+/// The extension that counts statements.
+pub(crate) const STATEMENTS: &str = "pg_stat_statements";
 /// Recovery after a crash included.
 const START_BUDGET: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
@@ -39,6 +42,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Purpose {
     Platform,
     Tests,
+    Bench,
 }
 
 impl Purpose {
@@ -46,6 +50,7 @@ impl Purpose {
         match self {
             Self::Platform => home.folder().join("postgres"),
             Self::Tests => home.tests().join("postgres"),
+            Self::Bench => home.bench().join("postgres"),
         }
     }
 
@@ -53,6 +58,7 @@ impl Purpose {
         home.outside().join(match self {
             Self::Platform => "postgres",
             Self::Tests => "test-postgres",
+            Self::Bench => "bench-postgres",
         })
     }
 
@@ -65,15 +71,25 @@ impl Purpose {
         match self {
             Self::Platform => home.log("postgres"),
             Self::Tests => home.tests().join("postgres.log"),
+            Self::Bench => home.bench().join("postgres.log"),
         }
     }
 
     /// Tests run in parallel with a pool each.
     fn max_connections(self) -> u32 {
         match self {
-            Self::Platform => 300,
+            Self::Platform | Self::Bench => 300,
             Self::Tests => 400,
         }
+    }
+
+    /// Benches have the server count statements, where it can. It counts nobody's until a role is said to be
+    /// counted: counting costs time, and would cost a peer with small statements the most.
+    fn own_settings(self, programs: &Programs) -> Vec<String> {
+        if self != Self::Bench || !programs.has_library(STATEMENTS) {
+            return Vec::new();
+        }
+        vec![format!("shared_preload_libraries={STATEMENTS}"), format!("{STATEMENTS}.track=none")]
     }
 }
 
@@ -84,6 +100,7 @@ pub(crate) struct Cluster {
     place: Place,
     password: String,
     max_connections: u32,
+    own_settings: Vec<String>,
     pub(crate) port: u16,
     pub(crate) log: PathBuf,
 }
@@ -105,7 +122,8 @@ impl Cluster {
         let programs = programs::for_data(found, &place.data())?;
         let password = secrets.get(PASSWORD, || random::hex(PASSWORD_BYTES))?;
         let (max_connections, log) = (purpose.max_connections(), purpose.log(home));
-        let cluster = Self { programs, place, password, max_connections, port, log };
+        let own_settings = purpose.own_settings(&programs);
+        let cluster = Self { programs, place, password, max_connections, own_settings, port, log };
         if !cluster.data().exists() {
             cluster.make_data()?;
         }
@@ -126,6 +144,16 @@ impl Cluster {
 
     pub(crate) fn url_for(&self, user: &str, password: &str, database: &str) -> String {
         format!("postgres://{user}:{password}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// A program that comes with the server, where it is installed.
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+        Some(self.programs.path(name)).filter(|path| path.is_file())
+    }
+
+    /// Whether the server counts statements.
+    pub(crate) fn counts_statements(&self) -> bool {
+        !self.own_settings.is_empty()
     }
 
     pub(crate) fn psql(&self, database: &str) -> Psql {
@@ -182,7 +210,7 @@ impl Cluster {
             "track_io_timing=off".to_owned(),
             "log_min_duration_statement=-1".to_owned(),
         ];
-        for setting in settings {
+        for setting in settings.iter().chain(&self.own_settings) {
             server.arg("-c").arg(setting);
         }
         server

@@ -4,7 +4,7 @@
 //! step fails, what was started is stopped again.
 
 mod demo;
-mod environment;
+pub(crate) mod environment;
 mod platform;
 mod report;
 pub(crate) mod services;

@@ -123,6 +123,8 @@ impl Gateway {
         });
         let Some(schema) = schema.await? else { return Ok(()) };
         let watch = tokio::spawn(process::keep_checking(self.health_pool.clone(), schema, stop.clone()));
+        let identity = process::identity("gateway", self.options.intake.in_flight);
+        let upkeep = process::Upkeep::start(&self.options.store, identity, &self.door.metrics(), &stop)?;
         let health = self.health.clone();
         let stopping = stop.clone();
         tokio::spawn(async move {
@@ -131,6 +133,7 @@ impl Gateway {
         });
         probes::serve(self.public, intake::routes::public(&self.door), deadlines, stop).await;
 
+        upkeep.end().await;
         let _ = watch.await;
         after.cancel();
         let _ = internal.await;

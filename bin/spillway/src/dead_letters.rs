@@ -4,9 +4,10 @@ use clap::Subcommand;
 use contract::Workload;
 use process::Error;
 use serde_json::{Value, json};
-use store::dead_letter::{DeadLetter, Details, Failure, list, show as read};
+use store::dead_letter::{DeadLetter, Details, Failure, OperatorAction, list, show as read};
 use uuid::Uuid;
 
+use crate::decide::{self, Decision};
 use crate::{database, show};
 
 #[derive(Subcommand)]
@@ -25,13 +26,15 @@ pub(crate) enum Action {
         /// The dead letter's id.
         id: Uuid,
     },
+    #[command(flatten)]
+    Decide(Decision),
 }
 
 pub(crate) async fn run(action: &Action, as_json: bool) -> Result<(), Error> {
-    let pool = database()?;
     match action {
+        Action::Decide(decision) => decide::run(decision, as_json).await?,
         Action::List { workload, limit } => {
-            let letters = list(&pool, *workload, *limit)
+            let letters = list(&database()?, *workload, *limit)
                 .await
                 .map_err(|error| Error::failed("listing dead letters", error))?;
             if as_json {
@@ -46,7 +49,7 @@ pub(crate) async fn run(action: &Action, as_json: bool) -> Result<(), Error> {
             }
         }
         Action::Show { id } => {
-            let details = read(&pool, *id)
+            let details = read(&database()?, *id)
                 .await
                 .map_err(|error| Error::failed(format!("reading dead letter {id}"), error))?
                 .ok_or_else(|| {
@@ -85,7 +88,10 @@ fn print(details: &Details) {
         ("attempts", Some(letter.attempts.to_string())),
         ("crashes", Some(letter.crashes.to_string()).filter(|_| letter.crashes > 0)),
         ("state", Some(letter.state.clone())),
-        ("may be", Some(letter.policies.join(", "))),
+        ("decided", decided(letter)),
+        ("allowed", Some(letter.policies.join(", ")).filter(|_| letter.decided_at.is_none())),
+        ("replays", Some(letter.replays.to_string()).filter(|_| letter.replays > 0)),
+        ("first death", letter.first_dead_letter.map(|id| id.to_string())),
         ("died", Some(format!("{} ago", show::ago(letter.died_at)))),
     ]);
     if !details.failures.is_empty() {
@@ -95,6 +101,24 @@ fn print(details: &Details) {
             details.failures.iter().map(failure_row).collect(),
         );
     }
+    if !details.actions.is_empty() {
+        show::line("");
+        show::table(&["acted", "action", "who", "why"], details.actions.iter().map(action_row).collect());
+    }
+}
+
+fn decided(letter: &DeadLetter) -> Option<String> {
+    let (at, by) = letter.decided_at.zip(letter.decided_by.as_ref())?;
+    Some(format!("{} ago by {by}", show::ago(at)))
+}
+
+fn action_row(action: &OperatorAction) -> Vec<String> {
+    vec![
+        format!("{} ago", show::ago(action.at)),
+        action.action.clone(),
+        action.actor.clone(),
+        action.why.clone(),
+    ]
 }
 
 fn failure_row(failure: &Failure) -> Vec<String> {
@@ -120,6 +144,10 @@ fn object(letter: &DeadLetter) -> Value {
         "crashes": letter.crashes,
         "state": letter.state,
         "died_at": letter.died_at,
+        "decided_at": letter.decided_at,
+        "decided_by": letter.decided_by,
+        "replays": letter.replays,
+        "first_dead_letter": letter.first_dead_letter,
     })
 }
 
@@ -134,8 +162,10 @@ fn whole(details: &Details) -> Value {
             "worker": failure.worker,
         })
     };
+    let action = |action: &OperatorAction| json!({ "at": action.at, "actor": action.actor, "action": action.action, "why": action.why });
     let mut object = object(&details.letter);
     object["message"] = details.message.clone();
     object["failures"] = details.failures.iter().map(failure).collect();
+    object["actions"] = details.actions.iter().map(action).collect();
     object
 }

@@ -13,7 +13,7 @@ use store::seal::Sealer;
 use store::snaptrade::{NewUser, load};
 use uuid::Uuid;
 
-use crate::show;
+use crate::{file, show};
 
 #[derive(Subcommand)]
 pub(crate) enum Action {
@@ -64,16 +64,7 @@ pub(crate) async fn run(action: &Action, as_json: bool) -> Result<(), Error> {
 }
 
 fn read(file: &Path) -> Result<Vec<NewUser>, Error> {
-    let failed = |error: std::io::Error| Error::failed(format!("reading {}", file.display()), error);
-    let text = match file.to_str() {
-        Some("-") => std::io::read_to_string(std::io::stdin()).map_err(failed)?,
-        _ => std::fs::read_to_string(file).map_err(failed)?,
-    };
-    let roster: Roster = serde_json::from_str(&text).map_err(|error| {
-        // serde's message may quote a secret; place and kind of the mistake do not.
-        let place = format!("line {}, column {}: {:?} error", error.line(), error.column(), error.classify());
-        Error::failed(format!("reading {}", file.display()), place)
-    })?;
+    let roster: Roster = file::json(file)?;
     let user = |user: User| NewUser {
         user_id: user.id,
         user_secret: SecretString::from(user.secret),

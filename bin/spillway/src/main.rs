@@ -2,10 +2,15 @@
 
 mod commands;
 mod dead_letters;
+mod decide;
+mod doctor;
+mod file;
 mod load;
 mod migrate;
+mod processes;
 mod queues;
 mod show;
+mod trim;
 
 use std::process::ExitCode;
 
@@ -30,10 +35,16 @@ enum Action {
     Migrate,
     /// Show how full each queue is.
     Queues,
+    /// Show which processes are there, in which versions, and which queues nobody works on.
+    Processes,
+    /// Show what keeps the database from staying small and quick: old snapshots, dead rows.
+    Doctor,
+    /// Remove rows that are past their time; the processes do so by themselves.
+    Trim(trim::Args),
     /// Look at commands.
     #[command(subcommand)]
     Commands(commands::Action),
-    /// Look at commands that were given up.
+    /// Look at commands that were given up, and decide what becomes of them.
     #[command(subcommand)]
     DeadLetters(dead_letters::Action),
     /// Load reference data from files; safe to repeat.
@@ -50,6 +61,9 @@ async fn run(args: &Args) -> Result<(), Error> {
     match &args.action {
         Action::Migrate => migrate::run(args.json).await,
         Action::Queues => queues::run(args.json).await,
+        Action::Processes => processes::run(args.json).await,
+        Action::Doctor => doctor::run(args.json).await,
+        Action::Trim(trim) => trim::run(trim, args.json).await,
         Action::Commands(action) => commands::run(action, args.json).await,
         Action::DeadLetters(action) => dead_letters::run(action, args.json).await,
         Action::Load(action) => load::run(action, args.json).await,

@@ -55,7 +55,8 @@ pub(crate) fn ago(time: DateTime<Utc>) -> String {
     span((Utc::now() - time).to_std().unwrap_or_default())
 }
 
-fn span(duration: Duration) -> String {
+/// How long, in the two largest units.
+pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -68,3 +68,65 @@ pub enum ReplayPolicy {
     /// Settle it by hand and record how.
     ManualReconcile,
 }
+
+impl DeadReason {
+    /// What may help against it. What may be done with one dead letter is what its workload allows as well:
+    /// see [`crate::WorkloadSpec::ways_out`].
+    pub const fn ways_out(self) -> &'static [ReplayPolicy] {
+        use ReplayPolicy::{ManualReconcile, RepairThenReplay, ReplaySameInput, Suppress};
+        match self {
+            // The fault may lie outside, where it passes or was mended, or in what the input names.
+            Self::AttemptsExhausted | Self::WaitedTooLong | Self::ProviderRejected => {
+                &[ReplaySameInput, RepairThenReplay, Suppress, ManualReconcile]
+            }
+            // Nothing is wrong with the input. A run whose effect was refused has also made its calls with it:
+            // another input would make them once more for something else.
+            Self::ProviderCooldown | Self::UnsupportedKind | Self::EffectRefused => {
+                &[ReplaySameInput, Suppress, ManualReconcile]
+            }
+            // The same input is refused the same way.
+            Self::PayloadInvalid => &[RepairThenReplay, Suppress, ManualReconcile],
+            // There is nothing to run.
+            Self::CommandMissing => &[Suppress],
+        }
+    }
+}
+
+/// What was decided about a dead letter. It is decided once.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum LetterState {
+    /// Nothing yet.
+    Open,
+    /// Its command was sent through the queue once more.
+    Replayed,
+    /// Its command need not run.
+    Suppressed,
+    /// Its command was settled by hand.
+    Reconciled,
+}
+
+impl ReplayPolicy {
+    /// The state that it brings a dead letter into.
+    pub const fn decides(self) -> LetterState {
+        match self {
+            Self::ReplaySameInput | Self::RepairThenReplay => LetterState::Replayed,
+            Self::Suppress => LetterState::Suppressed,
+            Self::ManualReconcile => LetterState::Reconciled,
+        }
+    }
+}

@@ -12,6 +12,7 @@ pub mod dead_letter;
 pub mod env;
 pub mod job;
 pub mod killbill;
+pub mod kind;
 pub mod queue;
 pub mod retry;
 pub mod snaptrade;
@@ -20,7 +21,7 @@ pub mod verdict;
 pub mod workload;
 
 pub use command::{Actor, Envelope, NewCommand, Origin};
-pub use dead_letter::{DeadReason, ReplayPolicy};
+pub use dead_letter::{DeadReason, LetterState, ReplayPolicy};
 pub use job::Job;
 pub use queue::QueueSpec;
 pub use retry::RetryClass;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::dead_letter::DeadReason;
 use crate::dead_letter::ReplayPolicy::{self, ManualReconcile, RepairThenReplay, ReplaySameInput, Suppress};
 use crate::env::{Key, keys};
 use crate::queue::QueueSpec;
@@ -85,6 +86,15 @@ impl WorkloadSpec {
             Blocked::PaymentUnknown => hours(6 * 24),
             Blocked::NotReady | Blocked::NewerVersion => self.not_yet_at_most,
         }
+    }
+
+    /// What an operator may do with a dead letter of this workload that died for `reason`: what the workload
+    /// allows and what can help. It is never nothing.
+    pub fn ways_out(&self, reason: DeadReason) -> Vec<ReplayPolicy> {
+        // A message without a command promised nobody anything, so no workload has a say in it.
+        let has_a_say = !matches!(reason, DeadReason::CommandMissing);
+        let helpful = reason.ways_out().iter().copied();
+        helpful.filter(|policy| !has_a_say || self.replay.contains(policy)).collect()
     }
 
     const fn checked(self) -> Self {
@@ -312,6 +322,8 @@ const fn longer(a: Duration, b: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     #[test]
@@ -337,6 +349,27 @@ mod tests {
                 assert_ne!(a.spec().concurrency.name, b.spec().concurrency.name);
             }
         }
+    }
+
+    #[test]
+    fn every_dead_letter_has_a_way_out() {
+        for workload in Workload::ALL {
+            for reason in DeadReason::VARIANTS {
+                assert!(!workload.spec().ways_out(*reason).is_empty(), "{workload}: {reason}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_help_is_not_offered() {
+        let ways_out = |workload: Workload, reason| workload.spec().ways_out(reason);
+
+        let facts = Workload::PaymentWebhookProcessing;
+        assert!(!ways_out(facts, DeadReason::PayloadInvalid).contains(&ReplaySameInput));
+        assert!(!ways_out(facts, DeadReason::EffectRefused).contains(&RepairThenReplay));
+        let payments = Workload::PaymentReconciliation;
+        assert_eq!(ways_out(payments, DeadReason::PayloadInvalid), [ManualReconcile]);
+        assert_eq!(ways_out(payments, DeadReason::CommandMissing), [Suppress]);
     }
 
     #[test]

@@ -70,7 +70,13 @@ fn service(name: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
 
 /// Printable ASCII of sane length: it goes into rows and log lines.
 fn asserted(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
+    let mut values = headers.get_all(name).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        // Who added the second one, and which one counts?
+        (Some(_), Some(_)) => return Err(Problem::Invalid(format!("{name} is there twice").into())),
+    };
     let plain = |text: &&str| {
         (1..=LONGEST).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')

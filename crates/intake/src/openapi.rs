@@ -24,9 +24,9 @@ pub fn document() -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation;
     }
-    let problem = generator.subschema_for::<problem::Body>();
-    let mut schemas = generator.take_definitions(true);
-    schemas.insert("problem".to_owned(), problem.to_value());
+    // Every refusal refers to it.
+    generator.subschema_for::<problem::Body>();
+    let schemas = generator.take_definitions(true);
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Spillway", "version": env!("CARGO_PKG_VERSION") },

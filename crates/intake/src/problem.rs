@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use strum::{EnumIter, IntoEnumIterator};
 
 use crate::context;
 
-/// A refusal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A refusal. Each code has a line in `docs/runbook.md`.
+#[derive(Clone, Debug, PartialEq, Eq, EnumIter)]
 pub(crate) enum Problem {
     /// The sender or caller proved nothing.
     Unauthenticated,
@@ -51,6 +52,7 @@ pub(crate) enum Problem {
 
 /// `application/problem+json` (RFC 9457).
 #[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "problem")]
 pub(crate) struct Body {
     /// Identifies the kind of problem.
     r#type: String,
@@ -59,6 +61,7 @@ pub(crate) struct Body {
     /// The HTTP status.
     status: u16,
     /// Stable; programs decide on it.
+    #[schemars(extend("enum" = codes()))]
     code: &'static str,
     /// What is wrong, for people.
     detail: String,
@@ -139,6 +142,11 @@ impl Problem {
         }
     }
 
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
     /// Whole seconds, where trying again helps.
     const fn retry_after(&self) -> Option<u32> {
         match self {
@@ -148,6 +156,11 @@ impl Problem {
             _ => None,
         }
     }
+}
+
+/// All codes.
+fn codes() -> Vec<&'static str> {
+    Problem::iter().map(|problem| problem.code()).collect()
 }
 
 impl IntoResponse for Problem {

@@ -14,7 +14,8 @@ use crate::problem::Problem;
 use crate::webhooks::{self, killbill, snaptrade, standard};
 use crate::{commands, context, openapi, syncs};
 
-/// A route.
+/// A route. No field has a default, so a route that doesn't say who may call it does not compile; that each keeps
+/// to what it says is what the tests of this file hold.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -78,15 +79,11 @@ fn router(door: &Arc<Door>, listener: Listener) -> Router {
         router = router.route(route.path, route.handler.layer(from_fn_with_state(permits, admit)));
     }
     let surround = from_fn_with_state((door.metrics(), listener.into()), context::surround);
-    match listener {
-        Listener::Public => {
-            let router = router.fallback(async || Problem::NotFound);
-            router.method_not_allowed_fallback(async || Problem::MethodNotAllowed).layer(surround)
-        }
-        // What is not found there may be one of the probes.
-        Listener::Internal => router.route_layer(surround),
-    }
-    .with_state(door.clone())
+    router
+        .fallback(async || Problem::NotFound)
+        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
+        .layer(surround)
+        .with_state(door.clone())
 }
 
 /// All routes.
@@ -183,7 +180,7 @@ fn command_routes() -> Vec<Route> {
             listener: Listener::Public,
             policy: Policy::Caller,
             permits: Permits::Intake,
-            summary: "Takes a command back while nobody runs it.",
+            summary: "Takes a command back while nobody runs it. What a run that had just begun finds out is discarded.",
             body: None,
             parameters: None,
             is_idempotent_by_key: false,
@@ -233,3 +230,6 @@ fn command(
 fn body_problems() -> Vec<Problem> {
     vec![Problem::BodyTimeout, Problem::BodyIncomplete, Problem::BodyTooLarge, Problem::EncodingNotSupported]
 }
+
+#[cfg(test)]
+mod tests;

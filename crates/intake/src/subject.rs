@@ -13,8 +13,8 @@ use store::inbox::{Delivery, Fate};
 use store::intake::Item;
 use store::snaptrade::{Account, AccountsChange, Change};
 use uuid::Uuid;
-use webhook::Identity;
 use webhook::snaptrade::{Event, Meaning};
+use webhook::{Identity, Reason};
 
 use crate::context::Context;
 
@@ -127,9 +127,6 @@ impl Envelope {
     }
 }
 
-/// Why a delivery that the database refused is set aside.
-const NOT_STORABLE: &str = "not_storable";
-
 impl Subject {
     /// How much of a batch it takes.
     pub(crate) fn bytes(&self) -> usize {
@@ -188,7 +185,7 @@ impl Subject {
         let delivery = Delivery {
             is_clean_json: false,
             event_type: None,
-            ..envelope.delivery(Fate::Quarantine(NOT_STORABLE))
+            ..envelope.delivery(Fate::Quarantine(Reason::NotStorable.into()))
         };
         Some(Item::Webhook(Box::new(delivery)))
     }

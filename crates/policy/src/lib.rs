@@ -5,4 +5,7 @@
 
 pub mod backoff;
 pub mod crash;
+pub mod difference;
+pub mod replay;
 pub mod settle;
+pub mod trim;

@@ -10,6 +10,7 @@ use probes::{Deadlines, Health};
 use queue::{Handler, Runner};
 use settings::{Env, Noted, Services};
 use store::Pool;
+use store::process::Identity;
 use telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::dependency::{keep_checking, require};
 use crate::dispatches;
 use crate::exit::Error;
+use crate::presence::identity;
 use crate::start::Options;
+use crate::upkeep::Upkeep;
 
 /// How patient the internal listener is with a client's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,9 +81,10 @@ pub async fn work<H: Handler>(
     let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
     let handler = handler(&resources);
     let queue = queue::Options { grace: common.stop_grace, ..options.queue };
+    let (slots, on) = (queue.concurrency, queue.workload.queue().name);
     let runner =
         Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
-    let routes = probes::router(health.clone(), metrics);
+    let routes = probes::router(health.clone(), metrics.clone());
     let routes =
         routes.merge(dispatches::router(runner.dispatcher(), options.services, options.queue.workload));
     let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
@@ -91,6 +95,8 @@ pub async fn work<H: Handler>(
     });
     let Some(schema) = schema.await? else { return Ok(()) };
     let watch = tokio::spawn(keep_checking(health_pool, schema, stop.clone()));
+    let identity = Identity { id: runner.name().to_owned(), queue: Some(on), ..identity(name, slots) };
+    let upkeep = Upkeep::start(&options.store, identity, &metrics, &stop)?;
     let stopping = stop.clone();
     tokio::spawn(async move {
         stopping.cancelled().await;
@@ -98,6 +104,7 @@ pub async fn work<H: Handler>(
     });
     runner.run_until(stop).await.map_err(|error| Error::failed("working", error))?;
 
+    upkeep.end().await;
     let _ = watch.await;
     after.cancel();
     let _ = internal.await;

@@ -13,7 +13,8 @@ pub(crate) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 
 /// Never rounds.
 fn parse(raw: &str) -> Option<Decimal> {
-    let text = raw.trim_matches('"');
+    // The decimal's own parser passes over underscores.
+    let text = Some(raw.trim_matches('"')).filter(|text| !text.contains('_'))?;
     let Some((digits, _)) = text.split_once(['e', 'E']) else { return Decimal::from_str_exact(text).ok() };
     // The scientific form alone would round digits that don't fit.
     Decimal::from_str_exact(digits).ok()?;
@@ -53,6 +54,8 @@ mod tests {
         for json in [
             r#"{"amount":"ten"}"#,
             r#"{"amount":""}"#,
+            r#"{"amount":"0_"}"#,
+            r#"{"amount":"1_000"}"#,
             r#"{"amount":[]}"#,
             r#"{"amount":true}"#,
             r#"{"amount":1e400}"#,

@@ -80,6 +80,11 @@ impl<H: Handler> Runner<H> {
         Dispatcher::new(self.machine.clone())
     }
 
+    /// What this incarnation of the worker is called, in the ledger and in the list of processes.
+    pub fn name(&self) -> &str {
+        &self.machine.means.worker
+    }
+
     /// Claims and runs until `stop`; then lets running work finish within the grace and hands the rest back.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), Error> {
         let machine = &self.machine;

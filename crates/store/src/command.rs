@@ -228,7 +228,10 @@ pub async fn list(pool: &Pool, filter: &Filter) -> Result<Vec<Command>, Error> {
     .await
 }
 
-/// Takes a command back, unless somebody runs it or it has ended. True where this call did it.
+/// Takes a command back, unless it is shown as running or has ended. True where this call did it.
+///
+/// A run that has not beaten yet loses: none of its effect is stored. The message stays until its time has come, and
+/// is archived by the worker that then claims it.
 pub async fn cancel(pool: &Pool, id: Uuid) -> Result<bool, Error> {
     pool.bounded("cancelling a command", async {
         let mut session = pool.session().await?;

@@ -23,6 +23,10 @@ pub struct DeadLetter {
     pub crashes: i32,
     pub state: String,
     pub died_at: DateTime<Utc>,
+    pub decided_at: Option<DateTime<Utc>>,
+    pub decided_by: Option<String>,
+    pub replays: i32,
+    pub first_dead_letter: Option<Uuid>,
 }
 
 /// A failed attempt.
@@ -37,6 +41,16 @@ pub struct Failure {
     pub worker: String,
 }
 
+/// What an operator did to the dead letter.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns of spillway.operator_action, explained in its migration")]
+pub struct OperatorAction {
+    pub at: DateTime<Utc>,
+    pub actor: String,
+    pub action: String,
+    pub why: String,
+}
+
 /// A dead letter with its history.
 #[derive(Clone, Debug)]
 pub struct Details {
@@ -46,6 +60,8 @@ pub struct Details {
     pub message: Value,
     /// Its failed attempts, oldest first.
     pub failures: Vec<Failure>,
+    /// What operators did to it and to the earlier dead letters of its command, oldest first.
+    pub actions: Vec<OperatorAction>,
 }
 
 /// The newest open dead letters, of one workload or of all.
@@ -83,7 +99,10 @@ pub async fn show(pool: &Pool, id: Uuid) -> Result<Option<Details>, Error> {
                     sqlx::query_file_as!(Failure, "sql/dead_letter/failures.sql", letter.command_id)
                         .fetch_all(&mut *session)
                         .await?;
-                Some(Details { letter, message, failures })
+                let actions = sqlx::query_file_as!(OperatorAction, "sql/dead_letter/actions.sql", id)
+                    .fetch_all(&mut *session)
+                    .await?;
+                Some(Details { letter, message, failures, actions })
             }
         };
         session.release();

@@ -161,7 +161,8 @@ pub struct Dead<'a> {
 /// Gives a message up: dead-letter message, dead-letter row, ledger and archive in one statement. False where
 /// the lease was lost.
 pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
-    let policies: Vec<String> = dead.workload.spec().replay.iter().map(ToString::to_string).collect();
+    let policies: Vec<String> =
+        dead.workload.spec().ways_out(dead.reason).iter().map(ToString::to_string).collect();
     let queue = dead.workload.queue();
     pool.bounded("dead-lettering a message", async {
         let mut session = pool.session().await?;

@@ -37,6 +37,12 @@ pub struct Metrics {
     pub loop_errors: IntCounterVec,
     pub provider_calls: IntCounterVec,
     pub provider_seconds: HistogramVec,
+    pub oldest_snapshot_seconds: IntGaugeVec,
+    pub oldest_snapshot_transactions: IntGaugeVec,
+    pub idle_in_transaction_seconds: IntGaugeVec,
+    pub dead_rows: IntGaugeVec,
+    pub live_workers: IntGaugeVec,
+    pub trimmed: IntCounterVec,
 }
 
 impl Metrics {
@@ -66,6 +72,12 @@ impl Metrics {
             loop_errors: counter(&registry, &table::LOOP_ERRORS),
             provider_calls: counter(&registry, &table::PROVIDER_CALLS),
             provider_seconds: histogram(&registry, &table::PROVIDER_SECONDS),
+            oldest_snapshot_seconds: gauge(&registry, &table::OLDEST_SNAPSHOT_SECONDS),
+            oldest_snapshot_transactions: gauge(&registry, &table::OLDEST_SNAPSHOT_TRANSACTIONS),
+            idle_in_transaction_seconds: gauge(&registry, &table::IDLE_IN_TRANSACTION_SECONDS),
+            dead_rows: gauge(&registry, &table::DEAD_ROWS),
+            live_workers: gauge(&registry, &table::LIVE_WORKERS),
+            trimmed: counter(&registry, &table::TRIMMED),
             registry,
         };
         metrics.build.with_label_values(&[service, version]).set(1);

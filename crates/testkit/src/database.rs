@@ -75,6 +75,18 @@ impl Database {
         connect(&self.server.clone().database(&self.name)).await
     }
 
+    /// A session that has run statements and stays open, such as in the middle of a transaction.
+    pub async fn session(&self, sql: &str) -> PgConnection {
+        let mut connection = self.connect().await;
+        run(&mut connection, sql).await;
+        connection
+    }
+
+    /// A session kept for a test that looks many times.
+    pub async fn watcher(&self) -> Watcher {
+        Watcher(self.connect().await)
+    }
+
     /// Runs statements.
     pub async fn execute(&self, sql: &str) {
         run(&mut self.connect().await, sql).await;
@@ -90,10 +102,22 @@ impl Database {
 
     /// The texts that a query answers, one a row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
-        sqlx::query_scalar(sql)
-            .fetch_all(&mut self.connect().await)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.watcher().await.texts(sql).await
+    }
+}
+
+/// An open connection past all of our code.
+pub struct Watcher(PgConnection);
+
+impl Watcher {
+    /// Runs statements.
+    pub async fn execute(&mut self, sql: &str) {
+        run(&mut self.0, sql).await;
+    }
+
+    /// The texts that a query answers, one a row.
+    pub async fn texts(&mut self, sql: &str) -> Vec<String> {
+        sqlx::query_scalar(sql).fetch_all(&mut self.0).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod control;
 mod desk;
-mod dice;
 mod overlap;
 mod record;
 mod roster;

@@ -4,4 +4,4 @@ mod publisher;
 mod signing;
 
 pub use publisher::{Answer, Publisher};
-pub use signing::{SigningKey, base64, message};
+pub use signing::{SigningKey, base64, hs256_token, message};

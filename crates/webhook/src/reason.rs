@@ -24,4 +24,6 @@ pub enum Reason {
     AmbiguousJson,
     /// A status that the sender's table doesn't have.
     UnknownStatus,
+    /// The database refuses a value that the event holds; nothing in this crate finds that out.
+    NotStorable,
 }

@@ -60,13 +60,6 @@ impl Sender {
         })
     }
 
-    pub(super) async fn post(&self, url: &str, body: &serde_json::Value) -> anyhow::Result<()> {
-        let request = self.http.post(url).header("content-type", "application/json").body(body.to_string());
-        let response = request.send().await.with_context(|| format!("posting to {url}"))?;
-        anyhow::ensure!(response.status().is_success(), "{url} answered {}", response.status());
-        Ok(())
-    }
-
     /// Sends all deliveries, so many at a time, and answers in their order.
     pub(super) async fn send_all(&self, events: &[Event], clients: usize) -> Vec<Answer> {
         let next = AtomicUsize::new(0);

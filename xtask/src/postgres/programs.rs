@@ -27,6 +27,13 @@ impl Programs {
         self.folder.join(program)
     }
 
+    /// Whether the server can load that library at its start.
+    pub(crate) fn has_library(&self, name: &str) -> bool {
+        let folder = command::output(Command::new(self.path("pg_config")).arg("--pkglibdir"));
+        let has = |folder: &str, suffix: &str| Path::new(folder).join(format!("{name}.{suffix}")).is_file();
+        folder.is_ok_and(|folder| ["so", "dylib"].iter().any(|suffix| has(folder.trim(), suffix)))
+    }
+
     fn at(folder: PathBuf) -> Option<Self> {
         if !NEEDED.iter().all(|program| folder.join(program).is_file()) {
             return None;

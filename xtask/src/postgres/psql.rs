@@ -44,6 +44,13 @@ impl Psql {
         sent.context("sending a script to psql")
     }
 
+    /// What a query answers, as text: its rows by line, its columns parted by `|`.
+    pub(crate) fn ask(&self, query: &str) -> anyhow::Result<String> {
+        let answer =
+            command::output(self.command().args(["--tuples-only", "--no-align", "--command", query]))?;
+        Ok(answer.trim().to_owned())
+    }
+
     /// Runs a file as one transaction.
     pub(crate) fn file(&self, path: &Path) -> anyhow::Result<()> {
         command::output(self.command().arg("--single-transaction").arg("--file").arg(path))?;

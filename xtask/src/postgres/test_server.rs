@@ -2,13 +2,13 @@
 //! that the next command need not make it again.
 
 use std::fs::{File, TryLockError};
-use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 
 use super::psql::Psql;
+use super::server::Server;
 use super::{Cluster, Purpose, remove};
 use crate::home::{self, Home};
 use crate::interrupt;
@@ -27,8 +27,7 @@ const LOCK_POLL: Duration = Duration::from_millis(200);
 /// A running server; dropping it stops the server.
 #[derive(Debug)]
 pub(crate) struct TestServer {
-    cluster: Cluster,
-    child: Child,
+    server: Server,
     _lock: File,
 }
 
@@ -41,19 +40,18 @@ impl TestServer {
         let mut secrets = Secrets::load(home.tests().join("secrets"))?;
         let port = Ports::default().pick("postgres")?;
         let cluster = Cluster::prepare(home, Purpose::Tests, &mut secrets, port)?;
-        let child = cluster.start()?;
-        say(format_args!("test Postgres {} on 127.0.0.1:{port}", cluster.version()));
-        let server = Self { cluster, child, _lock: lock };
+        let server = Self { server: Server::start(cluster)?, _lock: lock };
+        say(format_args!("test Postgres {} on 127.0.0.1:{port}", server.server.cluster().version()));
         server.drop_leftovers()?;
         Ok(server)
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
-        self.cluster.url(database)
+        self.server.cluster().url(database)
     }
 
     pub(crate) fn psql(&self, database: &str) -> Psql {
-        self.cluster.psql(database)
+        self.server.cluster().psql(database)
     }
 
     /// Databases of runs that were killed, and migrated templates of schemas long past. Nobody uses them:
@@ -68,12 +66,6 @@ impl TestServer {
             "select format('alter database %I is_template false', datname) {from} \\gexec\n\
              select format('drop database %I', datname) {from} \\gexec\n"
         ))
-    }
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        super::stop(&mut self.child);
     }
 }
 

@@ -8,12 +8,13 @@ use anyhow::Context;
 use super::platform::Platform;
 use super::services;
 use crate::env_file::{self, Values};
+use crate::home::Home;
 use crate::postgres::Cluster;
 use crate::secrets::Secrets;
 use crate::{random, state};
 
 /// The database on the private server.
-pub(super) const DATABASE: &str = "spillway";
+pub(crate) const DATABASE: &str = "spillway";
 pub(super) const DATABASE_URL: &str = "SANMOPIA_DATABASE_URL";
 pub(super) const SNAPTRADE_BASE_URL: &str = "SANMOPIA_SNAPTRADE_BASE_URL";
 
@@ -45,9 +46,7 @@ pub(super) fn settings(
     server: Option<&Cluster>,
     given: &Values,
 ) -> anyhow::Result<Values> {
-    let path = platform.home().root().join(EXAMPLE);
-    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let mut example = env_file::parse_raw(&text).with_context(|| format!("reading {EXAMPLE}"))?;
+    let mut example = example(platform.home())?;
     let mut ours = listeners(platform)?;
     match server {
         Some(server) => ours.extend(database_urls(server, platform.secrets_mut())?),
@@ -59,8 +58,25 @@ pub(super) fn settings(
     compose(&example, ours, given, |key| make_secret(platform.secrets_mut(), key))
 }
 
+/// All settings of a platform that takes nothing from the caller: on a private server, with these beside.
+pub(crate) fn private(
+    home: &Home,
+    server: &Cluster,
+    secrets: &mut Secrets,
+    mut ours: Values,
+) -> anyhow::Result<Values> {
+    ours.extend(database_urls(server, secrets)?);
+    compose(&example(home)?, ours, &Values::new(), |key| make_secret(secrets, key))
+}
+
+fn example(home: &Home) -> anyhow::Result<Values> {
+    let path = home.root().join(EXAMPLE);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    env_file::parse_raw(&text).with_context(|| format!("reading {EXAMPLE}"))
+}
+
 /// Gives a program these settings and none of those we were started with.
-pub(super) fn apply(command: &mut Command, settings: &Values) {
+pub(crate) fn apply(command: &mut Command, settings: &Values) {
     for (key, _) in std::env::vars_os() {
         if key.to_string_lossy().starts_with(PREFIX) {
             command.env_remove(key);
@@ -77,7 +93,7 @@ pub(super) fn create_database() -> String {
 }
 
 /// Lets the roles log in with the passwords that [`settings`] put into their URLs.
-pub(super) fn role_logins(secrets: &Secrets) -> anyhow::Result<String> {
+pub(crate) fn role_logins(secrets: &Secrets) -> anyhow::Result<String> {
     let statement = |(_, role, name): &(&str, &str, &str)| {
         let password = secrets.kept(name).with_context(|| format!("{name} was not made"))?;
         Ok(format!("alter role {role} login password '{password}';\n"))

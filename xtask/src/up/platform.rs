@@ -1,8 +1,6 @@
 //! The platform while it comes up and runs: its processes as our children, and their record on disk.
 
 use std::process::{Child, Command, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
@@ -13,11 +11,7 @@ use crate::postgres::{Cluster, Purpose};
 use crate::secrets::Secrets;
 use crate::state::{self, Process, State};
 use crate::terminal::say;
-use crate::{command, http, interrupt, process};
-
-/// How long a process may take until its probe says yes.
-const READY_BUDGET: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(100);
+use crate::{command, interrupt, process, ready};
 
 pub(super) struct Platform<'a> {
     home: &'a Home,
@@ -109,26 +103,7 @@ impl<'a> Platform<'a> {
     /// Waits until `GET base/probe` answers 200. An end of the process is noticed at once.
     pub(super) fn wait_until_ok(&mut self, name: &str, base: &str, probe: &str) -> anyhow::Result<()> {
         let log = self.home.log(name);
-        let deadline = Instant::now() + READY_BUDGET;
-        loop {
-            interrupt::check()?;
-            let answer = http::get(base, probe);
-            if answer.as_ref().is_ok_and(|answer| answer.status == 200) {
-                return Ok(());
-            }
-            if let Some(status) = self.end_of(name)? {
-                bail!("{name} ended at its start ({status}); {}", process::tail(&log));
-            }
-            if Instant::now() > deadline {
-                let said = answer.map_or_else(|error| format!("{error:#}"), |answer| answer.body);
-                let seconds = READY_BUDGET.as_secs();
-                bail!(
-                    "{name} was not ready within {seconds} s, {probe} says: {said}\n{}",
-                    process::tail(&log)
-                );
-            }
-            thread::sleep(POLL);
-        }
+        ready::wait(name, (base, probe), &log, || self.end_of(name))
     }
 
     /// The first process found to have ended.

@@ -15,11 +15,11 @@ pub(crate) struct Service {
     pub(crate) name: &'static str,
     /// The program, and the package that makes it.
     pub(crate) binary: &'static str,
-    arguments: &'static [&'static str],
+    pub(crate) arguments: &'static [&'static str],
     /// The setting with the address for callers.
     public: Option<&'static str>,
     /// The setting with the address of `/livez`, `/readyz` and `/metrics`.
-    internal: &'static str,
+    pub(crate) internal: &'static str,
 }
 
 /// In the order they are started.
@@ -47,7 +47,7 @@ impl Service {
     }
 
     /// Setting and port name of each listener of one process.
-    pub(super) fn listeners(&self, number: u32) -> Vec<(&'static str, String)> {
+    pub(crate) fn listeners(&self, number: u32) -> Vec<(&'static str, String)> {
         let process = self.process_name(number);
         let public = self.public.map(|key| (key, format!("{process}.public")));
         public.into_iter().chain([(self.internal, format!("{process}.internal"))]).collect()
@@ -122,7 +122,7 @@ fn start_one(
 }
 
 /// Where a listener is reached from this machine.
-fn url_of(listen: &str) -> String {
+pub(crate) fn url_of(listen: &str) -> String {
     let local = listen.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "127.0.0.1:");
     format!("http://{local}")
 }

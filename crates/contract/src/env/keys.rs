@@ -14,6 +14,7 @@ pub const ALL: &[&Key] = &[
     &GATEWAY_DATABASE_URL,
     &WORKER_DATABASE_URL,
     &OPERATOR_DATABASE_URL,
+    &OPERATOR,
     &DATABASE_POOL,
     &DATABASE_ACQUIRE_TIMEOUT_MS,
     &DATABASE_DEADLINE_MS,
@@ -62,6 +63,7 @@ pub const DATABASE_URL: Key = required("SANMOPIA_DATABASE_URL", Unit::SecretUrl)
 pub const GATEWAY_DATABASE_URL: Key = optional("SANMOPIA_GATEWAY_DATABASE_URL", Unit::SecretUrl);
 pub const WORKER_DATABASE_URL: Key = optional("SANMOPIA_WORKER_DATABASE_URL", Unit::SecretUrl);
 pub const OPERATOR_DATABASE_URL: Key = optional("SANMOPIA_OPERATOR_DATABASE_URL", Unit::SecretUrl);
+pub const OPERATOR: Key = optional("SANMOPIA_OPERATOR", Unit::Text);
 pub const DATABASE_POOL: Key = required("SANMOPIA_DATABASE_POOL", Unit::Count);
 pub const DATABASE_ACQUIRE_TIMEOUT_MS: Key =
     required("SANMOPIA_DATABASE_ACQUIRE_TIMEOUT_MS", Unit::Milliseconds);

@@ -1,10 +1,8 @@
 //! Which tokens let somebody in, and whom.
 
-use hmac::{Hmac, KeyInit, Mac};
 use providers::supabase::{Rejection, User};
 use serde_json::{Value, json};
-use sha2::Sha256;
-use testkit::supabase::{Answer, Publisher, SigningKey, base64, message};
+use testkit::supabase::{Answer, Publisher, SigningKey, base64, hs256_token, message};
 
 use crate::{USER, claims, claims_with, in_seconds, is_unauthenticated, users};
 
@@ -220,8 +218,7 @@ async fn a_token_without_a_signature_is_refused() {
 async fn a_public_key_is_no_shared_secret() {
     for key in [SigningKey::es256("key"), SigningKey::rs256("key"), SigningKey::ed25519("key")] {
         for secret in [key.public_bytes(), key.jwk().to_string().into_bytes()] {
-            let message = message(&json!({"alg": "HS256", "kid": "key"}), &claims());
-            let token = format!("{message}.{}", base64(&hs256(&secret, &message)));
+            let token = hs256_token(&secret, &json!({"alg": "HS256", "kid": "key"}), &claims());
 
             assert!(is_unauthenticated(&verified(&[&key], &token).await), "{}", key.alg());
         }
@@ -233,8 +230,7 @@ async fn a_shared_secret_that_is_published_counts_for_nothing() {
     let set =
         json!({"keys": [{"kty": "oct", "alg": "HS256", "kid": "key", "k": base64(b"a shared secret")}]});
     let publisher = Publisher::start(Answer::Body(set.to_string().into_bytes())).await;
-    let message = message(&json!({"alg": "HS256", "kid": "key"}), &claims());
-    let token = format!("{message}.{}", base64(&hs256(b"a shared secret", &message)));
+    let token = hs256_token(b"a shared secret", &json!({"alg": "HS256", "kid": "key"}), &claims());
 
     assert!(is_unauthenticated(&users(&publisher).verify(&token).await));
 }
@@ -282,10 +278,4 @@ async fn two_keys_of_one_name_both_count() {
         assert!(users.verify(&key.token(&claims())).await.is_ok(), "{}", key.alg());
     }
     assert!(is_unauthenticated(&users.verify(&SigningKey::es256("key").token(&claims())).await));
-}
-
-fn hs256(secret: &[u8], message: &str) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
-    mac.update(message.as_bytes());
-    mac.finalize().into_bytes().to_vec()
 }

@@ -20,11 +20,13 @@ with archived as materialized (
 ), buried as (
   insert into spillway.dead_letter (
     id, command_id, workload, queue, msg_id, dead_msg_id, reason, detail_code, detail, policies, message, headers,
-    attempts, crashes)
+    attempts, crashes, replays, first_dead_letter)
   select $5::uuid, $6::uuid, $7::text, $1::text, archived.msg_id, copied.msg_id, $8::text, $9::text, $10::text,
     $11::text[], archived.message, archived.headers,
     coalesce((select k.attempts + 1 from spillway.command k where k.id = $6::uuid), 0),
-    coalesce((select k.crashes from spillway.command k where k.id = $6::uuid), 0)
+    coalesce((select k.crashes from spillway.command k where k.id = $6::uuid), 0),
+    coalesce((select k.replays from spillway.command k where k.id = $6::uuid), 0),
+    (select k.first_dead_letter from spillway.command k where k.id = $6::uuid)
   from archived, copied
 )
 select archived.msg_id as "msg_id!" from archived;

@@ -6,8 +6,8 @@ use contract::{Actor, Cause, DeadReason, Origin, RetryClass};
 use store::account_sync::{Start, start};
 use store::inbox::Outcome::{Coalesced, Duplicate, Queued};
 use store::inbox::{Delivery, Fate, Receipt};
-use store::ledger::{Dead, bury};
-use store::queue::{Claimed, Fence};
+use store::ledger::{Dead, bury, drop_closed};
+use store::queue::{Beat, Claimed, Fence, beat};
 use store::snaptrade::{AccountsChange, Change};
 use store::{Pool, command};
 use testkit::Database;
@@ -194,21 +194,73 @@ async fn whatever_ends_a_waiting_command_makes_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_callers_sync_counts_as_a_request_and_later_events_are_part_of_it() {
+async fn a_running_command_can_not_be_cancelled_and_goes_on_waiting_until_it_starts() {
+    let bench = Bench::new().await;
+    let first = bench.ask("evt-1").await;
+    let claimed = bench.claim().await;
+    let shown = Beat { fence: claimed.fence, started: first.command_id.map(|id| (id, claimed.claimed_at)) };
+    beat(&bench.worker, QUEUE, SPEC.lease, &[shown]).await.unwrap();
+
+    assert!(!command::cancel(&bench.gateway, first.command_id.unwrap()).await.unwrap());
+    assert_eq!(bench.row().await, "1 0 t");
+    assert_eq!(bench.ask("evt-2").await.outcome, Coalesced);
+    assert_eq!(bench.start(&claimed).await, Start::Through(2));
+}
+
+#[tokio::test]
+async fn a_claim_by_rpc_is_a_start() {
+    let bench = Bench::new().await;
+    bench.ask("evt-1").await;
+    let read = format!("set role service_role; select public.pgmq_read('{QUEUE}', 60, 1)");
+    bench.database.execute(&read).await;
+
+    assert_eq!(bench.row().await, "1 0 f");
+    assert_eq!(bench.ask("evt-2").await.outcome, Queued);
+}
+
+#[tokio::test]
+async fn a_callers_sync_counts_as_a_request_but_no_event_becomes_part_of_it() {
     let bench = Bench::new().await;
     let caller = crate::samples::command("by-hand", bench.account);
     enqueue(&bench.gateway, std::slice::from_ref(&caller)).await.unwrap();
+    assert_eq!(bench.row().await, "1 0 f");
     let event = bench.ask("evt-1").await;
 
-    assert_eq!((event.outcome, event.command_id), (Coalesced, Some(caller.id)));
+    assert_eq!(event.outcome, Queued);
+    assert_ne!(event.command_id, Some(caller.id));
     assert_eq!(bench.row().await, "2 0 t");
-    // A second one by hand is a command of its own; its run finds out whether there is anything left to do.
+    // While an event's command waits, one by hand is still a command of its own.
     let second = crate::samples::command("by-hand-2", bench.account);
     enqueue(&bench.gateway, std::slice::from_ref(&second)).await.unwrap();
     assert_eq!(bench.row().await, "3 0 t");
-    let (first, second) = (bench.claim().await, bench.claim().await);
-    assert_eq!(bench.start(&first).await, Start::Through(3));
-    assert_eq!(bench.start(&second).await, Start::Through(3), "as long as the first has not succeeded");
+    assert!(command::cancel(&bench.gateway, caller.id).await.unwrap());
+    assert_eq!(bench.row().await, "3 0 t", "the event's command waits on");
+    // A run finds out whether there is anything left to do.
+    let (first, of_event) = (bench.claim().await, bench.claim().await);
+    assert_eq!(first.command.as_ref().map(|command| command.id), Some(caller.id));
+    assert_eq!(bench.start(&of_event).await, Start::Through(3));
+    assert_eq!(bench.row().await, "3 0 f");
+    assert_eq!(bench.start(&bench.claim().await).await, Start::Through(3), "as long as none has succeeded");
+}
+
+#[tokio::test]
+async fn a_callers_sync_for_later_holds_no_event_up_and_fetches_when_its_time_comes() {
+    let bench = Bench::new().await;
+    let mut later = crate::samples::command("tomorrow", bench.account);
+    later.not_before = Some(Utc::now() + chrono::Duration::days(1));
+    enqueue(&bench.gateway, std::slice::from_ref(&later)).await.unwrap();
+    let event = bench.ask("evt-1").await;
+
+    assert_eq!(event.outcome, Queued);
+    let claimed = bench.claim().await;
+    assert_eq!(claimed.command.as_ref().map(|command| command.id), event.command_id);
+    assert_eq!(bench.start(&claimed).await, Start::Through(1));
+    bench.database.execute("update spillway.account_sync set ok_through = 1").await;
+    drop_closed(&bench.worker, claimed.fence).await.unwrap();
+    expire_leases(&bench.database).await;
+    let tomorrow = bench.claim().await;
+    assert_eq!(tomorrow.command.as_ref().map(|command| command.id), Some(later.id));
+    assert_eq!(bench.start(&tomorrow).await, Start::Through(2));
 }
 
 #[tokio::test]

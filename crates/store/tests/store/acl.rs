@@ -5,7 +5,7 @@ use sqlx::{Connection, raw_sql};
 use testkit::Database;
 
 /// `42501`: the role lacks a right, whatever a policy would show it.
-async fn is_forbidden(connection: &mut PgConnection, role: &str, sql: &str) -> bool {
+pub(crate) async fn is_forbidden(connection: &mut PgConnection, role: &str, sql: &str) -> bool {
     let mut transaction = connection.begin().await.unwrap();
     raw_sql(&format!("set local role {role}")).execute(&mut *transaction).await.unwrap();
     let outcome = raw_sql(sql).execute(&mut *transaction).await;
@@ -89,6 +89,7 @@ async fn each_role_can_do_its_work_and_no_more() {
                 "select pgmq.send('sanmopia_snaptrade_account_sync', '{}')".to_owned(),
                 "select spillway.enqueue('[]')".to_owned(),
                 "select account_id, state from spillway.snaptrade_account".to_owned(),
+                "select spillway.trim_batch('command', null, 1, true)".to_owned(),
             ],
             vec![
                 format!("select message from {queue}"),
@@ -98,6 +99,9 @@ async fn each_role_can_do_its_work_and_no_more() {
                 format!("insert into {dead} (vt, message) values (now(), '{{}}')"),
                 "update spillway.command set payload = '{}'".to_owned(),
                 "delete from spillway.webhook_inbox".to_owned(),
+                "delete from spillway.command".to_owned(),
+                "update spillway.retention set keep = '1 hour'".to_owned(),
+                "select spillway.trim_archives(now(), 1, true)".to_owned(),
                 "update spillway.webhook_inbox set body = ''".to_owned(),
                 "delete from spillway.payment_feed_entry".to_owned(),
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
@@ -112,8 +116,10 @@ async fn each_role_can_do_its_work_and_no_more() {
                 "select spillway.queue_archive('sanmopia_snaptrade_account_sync', '{1}', '{1}')".to_owned(),
                 "select pgmq.send('sanmopia_snaptrade_account_sync_dead', '{}')".to_owned(),
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
+                "select spillway.trim_batch('command', null, 1, true)".to_owned(),
             ],
             vec![
+                "update spillway.retention set keep = '1 hour'".to_owned(),
                 format!("insert into {queue} (vt, message) values (now(), '{{}}')"),
                 format!("select message from {dead}"),
                 format!("delete from {dead}"),
@@ -139,8 +145,11 @@ async fn each_role_can_do_its_work_and_no_more() {
                 "select sealed_secret from spillway.snaptrade_user".to_owned(),
                 "delete from spillway.command".to_owned(),
                 "select body from spillway.webhook_inbox".to_owned(),
-                "update spillway.command set status = 'succeeded'".to_owned(),
+                "update spillway.command set request_hash = ''".to_owned(),
                 "select spillway.enqueue('[]')".to_owned(),
+                "update spillway.retention set keep = '1 hour'".to_owned(),
+                "delete from spillway.process".to_owned(),
+                "update spillway.elected_job set holder = 'me'".to_owned(),
             ],
         ),
     ] {

@@ -3,9 +3,20 @@
 
 mod account_sync;
 mod acl;
+mod command;
 mod inbox;
 mod ledger;
 mod migrate;
+mod payment_feed;
+mod pgmq_of_supabase;
 mod pool;
+mod process;
 mod queue;
+mod repeat;
+mod replay;
+mod retention;
 mod samples;
+mod session;
+mod snaptrade;
+mod submit;
+mod wrappers;

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use contract::killbill::PaymentFacts;
 use contract::snaptrade::{AccountSync, WorkType};
 use contract::{Actor, Job, NewCommand, Origin, QueueSpec};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, raw_sql};
 use store::command::Enqueued;
 use store::inbox::{Delivery, Fate, Outcome, Receipt};
 use store::intake::{Item, Taken, take_in};
@@ -36,15 +38,24 @@ pub(crate) fn command(key: &str, account_id: Uuid) -> NewCommand {
     command_of(&AccountSync { work_type: WorkType::Holdings, account_id }, key)
 }
 
+/// A command with this idempotency key that takes a payment's facts in.
+pub(crate) fn facts(key: &str) -> NewCommand {
+    command_of(&PaymentFacts { tenant: "main".to_owned(), payment_id: Uuid::from_u128(1) }, key)
+}
+
 /// A delivery with this identity that starts a command.
 pub(crate) fn delivery(identity: &str) -> Delivery {
-    let payment_id = Uuid::from_u128(1);
-    let job = PaymentFacts { tenant: "main".to_owned(), payment_id };
+    fact(identity, "main", Uuid::from_u128(1))
+}
+
+/// A delivery with this identity that is a fact about a payment.
+pub(crate) fn fact(identity: &str, tenant: &str, payment_id: Uuid) -> Delivery {
+    let job = PaymentFacts { tenant: tenant.to_owned(), payment_id };
     let command = Box::new(command_of(&job, identity));
     Delivery {
         id: Uuid::now_v7(),
         source: "killbill",
-        tenant: "main".to_owned(),
+        tenant: tenant.to_owned(),
         identity: identity.to_owned(),
         event_type: Some("PAYMENT_SUCCESS".to_owned()),
         body: Bytes::from_static(b"{\"a\":1.10}"),
@@ -104,4 +115,19 @@ pub(crate) async fn account(database: &Database) -> Uuid {
 /// Claims up to so many messages.
 pub(crate) async fn claim(pool: &Pool, queue: &QueueSpec, limit: u32) -> Result<Vec<Claimed>, Error> {
     store::queue::claim(pool, queue, &Ask::up_to(limit)).await.map(|claims| claims.messages)
+}
+
+/// A connection with the rights of one role and no others.
+pub(crate) async fn connect_as(database: &Database, role: &str) -> PgConnection {
+    PgConnection::connect(&database.url_as(role)).await.unwrap()
+}
+
+/// What Postgres says to a statement that it refuses, behind its SQLSTATE.
+pub(crate) async fn refusal(connection: &mut PgConnection, sql: &str) -> String {
+    match raw_sql(sql).execute(connection).await {
+        Err(sqlx::Error::Database(error)) => {
+            format!("{} {}", error.code().unwrap_or_default(), error.message())
+        }
+        other => panic!("{sql}: {other:?}"),
+    }
 }

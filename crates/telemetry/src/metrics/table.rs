@@ -82,6 +82,12 @@ pub const TABLE: &[&Metric] = &[
     &LOOP_ERRORS,
     &PROVIDER_CALLS,
     &PROVIDER_SECONDS,
+    &OLDEST_SNAPSHOT_SECONDS,
+    &OLDEST_SNAPSHOT_TRANSACTIONS,
+    &IDLE_IN_TRANSACTION_SECONDS,
+    &DEAD_ROWS,
+    &LIVE_WORKERS,
+    &TRIMMED,
 ];
 
 pub(super) const BUILD: Metric =
@@ -180,3 +186,30 @@ pub(super) const PROVIDER_SECONDS: Metric = seconds(
     &["provider"],
     "Duration of calls to outside providers.",
 );
+pub(super) const OLDEST_SNAPSHOT_SECONDS: Metric = gauge(
+    "spillway_oldest_snapshot_seconds",
+    &[],
+    "How long the oldest open transaction of the database has been open; sampled by one process for all.",
+);
+pub(super) const OLDEST_SNAPSHOT_TRANSACTIONS: Metric = gauge(
+    "spillway_oldest_snapshot_transactions",
+    &[],
+    "How many transactions the oldest snapshot of the database is old; sampled by one process for all.",
+);
+pub(super) const IDLE_IN_TRANSACTION_SECONDS: Metric = gauge(
+    "spillway_idle_in_transaction_seconds",
+    &[],
+    "How long a session has been idle in its transaction, at the longest; sampled by one process for all.",
+);
+pub(super) const DEAD_ROWS: Metric = gauge(
+    "spillway_dead_rows",
+    &["table"],
+    "Rows that vacuum has still to remove, as the server estimates; sampled by one process for all.",
+);
+pub(super) const LIVE_WORKERS: Metric = gauge(
+    "spillway_live_workers",
+    &["queue"],
+    "Workers that showed themselves lately; sampled by one process for all.",
+);
+pub(super) const TRIMMED: Metric =
+    counter("spillway_trimmed_total", &["rule"], "Rows that were past their time and were removed.");

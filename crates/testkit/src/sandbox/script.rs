@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::dice::Dice;
+use crate::Dice;
 
 mod fault;
 mod pattern;

@@ -2,12 +2,14 @@
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
     RsaPublicKeyComponents,
 };
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 /// Keys are made by the library that reads them.
 const SOUND: &str = "a key that was made right";
@@ -119,6 +121,14 @@ impl SigningKey {
 /// What is signed: header and claims.
 pub fn message(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
+}
+
+/// A token that is signed with a shared secret, which nobody should believe.
+pub fn hs256_token(secret: &[u8], header: &Value, claims: &Value) -> String {
+    let message = message(header, claims);
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    mac.update(message.as_bytes());
+    format!("{message}.{}", base64(&mac.finalize().into_bytes()))
 }
 
 /// In the alphabet of tokens.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::books::Account;
 use super::catalogue::{CONTRACTS, SECURITIES, currency, number, time};
 use super::refusal::Refusal;
-use crate::sandbox::dice::Dice;
+use crate::Dice;
 
 /// SnapTrade never gives more than that many at once.
 const PAGE: u32 = 1000;

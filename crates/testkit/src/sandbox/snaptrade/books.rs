@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+use crate::Dice;
 use crate::sandbox::SnaptradeUser;
-use crate::sandbox::dice::Dice;
 
 /// Activities of an account that nobody set.
 const ACTIVITIES: u32 = 37;

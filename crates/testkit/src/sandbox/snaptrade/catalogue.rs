@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use crate::sandbox::dice::Dice;
+use crate::Dice;
 
 /// A listed security.
 pub(super) struct Security {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::books::Account;
 use super::catalogue::{CONTRACTS, Contract, SECURITIES, Security, currency, decimal, number, time};
-use crate::sandbox::dice::Dice;
+use crate::Dice;
 
 const CURRENCIES: [&str; 4] = ["USD", "CAD", "EUR", "BRL"];
 const INSTITUTIONS: [&str; 3] = ["Questrade", "Robinhood", "Interactive Brokers"];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::books::Account;
 use super::catalogue::{CONTRACTS, SECURITIES, decimal, time};
-use crate::sandbox::dice::Dice;
+use crate::Dice;
 
 /// Parameters of the list.
 #[derive(Deserialize)]

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use uuid::Uuid;
 
+/// The connection that all accounts of these events belong to.
+pub const CONNECTION: &str = "6bb1a40b-0000-4000-8000-000000000001";
+
 /// The body of an event about one account, as an API-key application gets it.
 pub fn event(webhook_id: &str, event_type: &str, user_id: &str, account: Uuid) -> Value {
     let part = json!({ "success": true, "error": null });
@@ -19,7 +22,7 @@ pub fn event(webhook_id: &str, event_type: &str, user_id: &str, account: Uuid) -
         "eventType": event_type,
         "accountId": account,
         "brokerageId": "905872ac-0000-4000-8000-000000000001",
-        "brokerageAuthorizationId": "6bb1a40b-0000-4000-8000-000000000001",
+        "brokerageAuthorizationId": CONNECTION,
         "details": { "total_value": part, "positions": part, "balances": part, "orders": part },
     })
 }

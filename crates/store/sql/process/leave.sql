@@ -1,0 +1,1 @@
+delete from spillway.process p where p.id = $1;

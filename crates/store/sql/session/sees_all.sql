@@ -1,0 +1,1 @@
+select spillway.sees_all_sessions() as "sees_all!";

@@ -1,0 +1,94 @@
+//! Coalescing under simulation: seeded events, runs, deaths, lost leases and cancellations on the real store. After
+//! every step a record of the simulation's own says whether some accepted event will be missed.
+//!
+//! `SPILLWAY_SIM_SEED` runs one seed, `SPILLWAY_SIM_STEPS` so many steps of it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod model;
+mod world;
+
+use model::{Breach, Violation};
+use world::World;
+
+const SEEDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
+const STEPS: u64 = 400;
+
+/// Restores the waiting command whenever a worker takes it away, so that a start makes no room.
+const START_MAKES_NO_ROOM: &str = "
+    create function spillway.sabotage() returns trigger language plpgsql as $$
+    begin
+      new.waiting_command := old.waiting_command;
+      return new;
+    end $$;
+    create trigger sabotage before update on spillway.account_sync for each row
+    when (current_user = 'spillway_worker' and old.waiting_command is not null)
+    execute function spillway.sabotage()";
+
+/// Leaves the number of requests as it is where a command waits already.
+const COALESCING_COUNTS_NOTHING: &str = "
+    create function spillway.sabotage() returns trigger language plpgsql as $$
+    begin
+      new.requested := old.requested;
+      return new;
+    end $$;
+    create trigger sabotage before update on spillway.account_sync for each row
+    when (old.waiting_command is not null and new.requested > old.requested)
+    execute function spillway.sabotage()";
+
+/// Runs a world to its end.
+///
+/// # Errors
+/// The first broken invariant, with what led to it.
+async fn simulate(seed: u64, steps: u64, sabotage: &str) -> Result<(), Violation> {
+    let mut world = World::new(seed, sabotage).await;
+    let mut outcome = Ok(());
+    for _ in 0..steps {
+        outcome = world.step().await;
+        if outcome.is_err() {
+            break;
+        }
+    }
+    if outcome.is_ok() {
+        outcome = world.heal().await;
+    }
+    outcome.map_err(|violation| Violation {
+        what: format!(
+            "{}, after {} acts, at last:\n  {}",
+            violation.what,
+            world.story.len(),
+            world.story[world.story.len().saturating_sub(25)..].join("\n  ")
+        ),
+        ..violation
+    })
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_accepted_event_is_missed_whatever_dies_in_between() {
+    let steps = number("SPILLWAY_SIM_STEPS").unwrap_or(STEPS);
+    let seeds = number("SPILLWAY_SIM_SEED").map_or(SEEDS.to_vec(), |seed| vec![seed]);
+    let worlds = seeds.into_iter().map(|seed| (seed, tokio::spawn(simulate(seed, steps, ""))));
+    for (seed, world) in worlds.collect::<Vec<_>>() {
+        if let Err(Violation { breach, what }) = world.await.unwrap() {
+            panic!("SPILLWAY_SIM_SEED={seed}: {breach:?}: {what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_makes_no_room_is_caught_as_a_lost_event() {
+    let violation = simulate(1, STEPS, START_MAKES_NO_ROOM).await.expect_err("an event is swallowed");
+
+    assert_eq!(violation.breach, Breach::Lost);
+}
+
+#[tokio::test]
+async fn coalescing_that_counts_nothing_is_caught() {
+    let violation = simulate(1, STEPS, COALESCING_COUNTS_NOTHING).await.expect_err("an event is not counted");
+
+    assert_eq!(violation.breach, Breach::Miscounted);
+}
