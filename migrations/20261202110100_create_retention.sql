@@ -1,6 +1,6 @@
 -- How long rows live, in one table, and the one function that ends them, batch by batch. It can be given to every
 -- process because it removes nothing that is younger, alive or undecided, whoever calls it.
--- Locks: `alter table` on dead_letter and webhook_inbox for a moment; `create index` keeps writes off webhook_inbox
+-- Locks: `alter table` on webhook_inbox and a trigger on dead_letter for a moment; `create index` keeps writes off webhook_inbox
 -- while it reads the table.
 
 create table spillway.retention (
@@ -20,7 +20,8 @@ insert into spillway.retention (rule, relation, keep, what, place) values
   ('dead_letter', 'spillway.dead_letter', '90 days', 'dead letters, after they were decided on', 3),
   ('command', 'spillway.command', '90 days', 'commands and their failed attempts, after their end', 4),
   ('webhook_inbox', 'spillway.webhook_inbox', '90 days', 'identities, after they were accepted', 5),
-  ('process', 'spillway.process', '1 day', 'processes that did not say goodbye, after they were last seen', 6);
+  ('process', 'spillway.process', '1 day', 'processes that did not say goodbye, after they were last seen', 6),
+  ('operator_action', 'spillway.operator_action', '400 days', 'what operators did', 7);
 
 alter table spillway.retention enable row level security;
 grant select on spillway.retention to spillway_gateway, spillway_worker, spillway_operator;
@@ -28,7 +29,6 @@ create policy everyone_of_ours on spillway.retention for select
   to spillway_gateway, spillway_worker, spillway_operator using (true);
 
 -- Whoever decides on a dead letter, by whichever statement: its time is counted from here.
-alter table spillway.dead_letter add column if not exists decided_at timestamptz;
 create function spillway.stamp_decision() returns trigger
 language plpgsql as $$
 begin
@@ -149,6 +149,16 @@ begin
     examined := past;
     return;
 
+  when 'operator_action' then
+    with gone as (
+      select a.id from spillway.operator_action a where a.at < kept_since order by a.id limit p_limit
+    ), removed as (
+      delete from spillway.operator_action a using gone where p_remove and a.id = gone.id
+    )
+    select count(*) into past from gone;
+    examined := past;
+    return;
+
   when 'dead_letter' then
     seen := array(
       select l.id from spillway.dead_letter l where l.id > first and l.id < last order by l.id limit p_limit);
@@ -160,6 +170,7 @@ begin
         select l.id from spillway.dead_letter l
         where l.id = any (old) and l.state <> 'open' and l.decided_at < kept_since
         order by l.id for update skip locked);
+      delete from spillway.replay r where r.dead_letter_id = any (old);
       delete from spillway.dead_letter l where l.id = any (old);
     end if;
 

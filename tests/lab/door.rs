@@ -83,8 +83,7 @@ pub struct Args {
 /// Examines and prints.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     if args.list {
-        report::print_list(&chosen(&args.only)?);
-        return Ok(());
+        return report::print_list(&chosen(&args.only)?);
     }
     let settings = Settings::find()?;
     let mut args = args;

@@ -90,5 +90,6 @@ async fn a_start_that_makes_no_room_is_caught_as_a_lost_event() {
 async fn coalescing_that_counts_nothing_is_caught() {
     let violation = simulate(1, STEPS, COALESCING_COUNTS_NOTHING).await.expect_err("an event is not counted");
 
-    assert_eq!(violation.breach, Breach::Miscounted);
+    // A start at the same moment may have shown already that the event will be missed.
+    assert!(matches!(violation.breach, Breach::Miscounted | Breach::Lost), "{violation:?}");
 }

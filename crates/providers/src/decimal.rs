@@ -13,8 +13,9 @@ pub(crate) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 
 /// Never rounds.
 fn parse(raw: &str) -> Option<Decimal> {
-    // The decimal's own parser passes over underscores.
-    let text = Some(raw.trim_matches('"')).filter(|text| !text.contains('_'))?;
+    let text = raw.trim_matches('"');
+    // As JSON writes numbers: the decimal's own parser takes more, such as `1_000` and `1E-+2`.
+    serde_json::from_str::<&RawValue>(text).ok()?;
     let Some((digits, _)) = text.split_once(['e', 'E']) else { return Decimal::from_str_exact(text).ok() };
     // The scientific form alone would round digits that don't fit.
     Decimal::from_str_exact(digits).ok()?;
@@ -56,6 +57,7 @@ mod tests {
             r#"{"amount":""}"#,
             r#"{"amount":"0_"}"#,
             r#"{"amount":"1_000"}"#,
+            r#"{"amount":"1E-+2"}"#,
             r#"{"amount":[]}"#,
             r#"{"amount":true}"#,
             r#"{"amount":1e400}"#,

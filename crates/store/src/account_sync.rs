@@ -3,7 +3,8 @@
 //! `requested` counts the events that asked for a sync of one kind of one account; `waiting_command` is the one
 //! command that will see all of them; a run that starts takes `requested` as its mark and makes room for the next
 //! command; success moves `ok_through` up to the mark. So after the last event some run always starts, at most one
-//! command waits, and a crash costs at most a run that finds nothing to do.
+//! command waits, and a crash costs at most a run that finds nothing to do. A command for later is counted when it
+//! starts, and nothing waits for it.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,5 @@
 //! Connections that say nothing, too little, too slowly, or something else than HTTP/1.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 
 use super::bodies::drip;
@@ -119,7 +117,6 @@ async fn idle_crowd(probe: &Probe) -> anyhow::Result<()> {
     for _ in 0..3 {
         probe.ask(Request::get("/openapi.json")).await?.is(200)?;
         probe.ask(probe.signed(super::snaptrade::event(&Probe::id()))).await?.has_outcome("queued")?;
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(crowd);
     Ok(())
