@@ -73,10 +73,11 @@ language sql immutable parallel safe as $$ select timestamptz '2200-01-01 00:00:
 -- The keys of a message: each with the cap that its row gets when it is made.
 create function spillway.limits_of(workload text, payload jsonb) returns jsonb
 language sql immutable parallel safe as $$
-  select case workload
-    -- One run per account and kind of work.
-    when 'snaptrade-account-sync' then jsonb_build_object(
-      'snaptrade-account-sync:' || coalesce(payload ->> 'work_type', '') || ':' || coalesce(payload ->> 'account_id', ''), 1)
+  select case
+    -- One run per account and kind of work. What is no such payload needs no key: its run says what is wrong with it.
+    when workload = 'snaptrade-account-sync' and payload ->> 'work_type' in ('holdings', 'transactions')
+      and payload ->> 'account_id' is not null
+    then jsonb_build_object('snaptrade-account-sync:' || (payload ->> 'work_type') || ':' || (payload ->> 'account_id'), 1)
   end
 $$;
 
