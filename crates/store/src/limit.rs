@@ -52,7 +52,7 @@ pub async fn pause(pool: &Pool, key: &str, by: &str, why: &str) -> Result<(), Er
 }
 
 /// Lets a paused key go on and calls who waits for it. False where it was not paused.
-pub async fn resume(pool: &Pool, key: &str) -> Result<bool, Error> {
+pub async fn resume(pool: &Pool, key: &str, by: &str, why: &str) -> Result<bool, Error> {
     pool.bounded("resuming a key", async {
         let mut session = pool.session().await?;
         let was_paused =

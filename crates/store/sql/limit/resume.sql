@@ -1,1 +1,1 @@
-select spillway.limit_resume($1) as "was_paused!";
+select spillway.limit_resume($1, $2, $3) as "was_paused!";

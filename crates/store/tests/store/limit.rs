@@ -152,9 +152,11 @@ async fn a_paused_key_lets_nobody_in_until_it_is_resumed() {
     let keys = limit::list(&gate.operator, 10).await.unwrap();
     assert_eq!((keys[0].key.as_str(), keys[0].in_use, keys[0].waiting), ("a", 1, 1));
     assert_eq!(keys[0].paused_by.as_deref(), Some("ann"));
-    assert!(limit::resume(&gate.operator, "a").await.unwrap());
+    assert!(limit::resume(&gate.operator, "a", "ann", "well again").await.unwrap());
     assert_eq!(gate.claim(10).await, [second]);
-    assert!(!limit::resume(&gate.operator, "a").await.unwrap(), "it was not paused any more");
+    assert!(!limit::resume(&gate.operator, "a", "ann", "well again").await.unwrap(), "it was not paused any more");
+    let audit = "select concat_ws(' ', actor, action, target, why) from spillway.operator_action order by id";
+    assert_eq!(gate.database.texts(audit).await, ["ann pause a the provider asked for it", "ann resume a well again"]);
 }
 
 #[tokio::test]
@@ -164,7 +166,7 @@ async fn a_paused_queue_gives_nothing_out() {
     limit::pause(&gate.operator, &key_of_queue(QUEUE), "ann", "a repair").await.unwrap();
 
     assert_eq!(gate.claim(10).await, [0; 0]);
-    assert!(limit::resume(&gate.operator, &key_of_queue(QUEUE)).await.unwrap());
+    assert!(limit::resume(&gate.operator, &key_of_queue(QUEUE), "ann", "well again").await.unwrap());
     assert_eq!(gate.claim(10).await, [free, bound]);
 }
 
@@ -250,7 +252,7 @@ async fn whatever_happens_no_cap_is_passed_and_nobody_waits_for_nothing() {
                 _ => {
                     let key = *dice.pick(&["a", "b", "c"]);
                     limit::pause(&gate.operator, key, "ann", "a test").await.unwrap();
-                    limit::resume(&gate.operator, key).await.unwrap();
+                    limit::resume(&gate.operator, key, "ann", "well again").await.unwrap();
                 }
             }
             assert_eq!(gate.faults().await, [""; 0], "seed {seed}, step {step}");
