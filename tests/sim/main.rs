@@ -11,7 +11,7 @@ use model::{Breach, Violation};
 use world::World;
 
 const SEEDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
-const STEPS: u64 = 400;
+const STEPS: u64 = 300;
 
 /// Restores the waiting command whenever a worker takes it away, so that a start makes no room.
 const START_MAKES_NO_ROOM: &str = "
