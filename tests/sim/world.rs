@@ -11,7 +11,7 @@ use store::account_sync::{Start, start};
 use store::inbox::{Delivery, Fate, Outcome, Receipt};
 use store::intake::{Item, Taken, take_in};
 use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed_with};
-use store::queue::{Beat, Fence, beat, claim, hand_back};
+use store::queue::{Ask, Beat, Fence, beat, claim, hand_back};
 use store::snaptrade::{AccountsChange, Change, Holdings, Transactions};
 use store::{Effect, Pool, command};
 use testkit::database::Watcher;
@@ -264,7 +264,7 @@ impl World {
     }
 
     async fn claim(&mut self) {
-        for claimed in claim(&self.worker, SPEC, 2).await.unwrap() {
+        for claimed in claim(&self.worker, SPEC, &Ask::up_to(2)).await.unwrap().messages {
             let ledger = claimed.command.expect("every message names a command");
             let job: AccountSync = serde_json::from_value(ledger.payload).unwrap();
             self.story.push(format!("{} is claimed as {:?}", ledger.id, claimed.fence));

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use contract::env::keys;
 use contract::{DeadReason, Workload};
 use process::Error;
 use serde_json::{Value, json};
@@ -14,15 +13,11 @@ use store::replay::{Action, Filter, Order, Outcome, act, replay_all, reveal};
 use strum::VariantArray;
 use uuid::Uuid;
 
+use crate::author::{Author, identified};
 use crate::{file, show};
 
 /// More in one transaction would hold its locks for too long; the next call takes the next ones.
 const MOST_AT_ONCE: i64 = 1000;
-
-/// In characters.
-const LONGEST_NAME: usize = 100;
-/// In characters.
-const LONGEST_WHY: usize = 1000;
 
 #[derive(Subcommand)]
 pub(crate) enum Decision {
@@ -122,17 +117,6 @@ pub(crate) struct Signed {
     /// Say what would happen, refusals included, and change nothing.
     #[arg(long)]
     dry_run: bool,
-}
-
-/// Who, and why.
-#[derive(Args)]
-pub(crate) struct Author {
-    /// Why, for whoever reads the audit later.
-    #[arg(long, value_name = "TEXT", value_parser = why)]
-    why: String,
-    /// Who you are, for the audit; without it SANMOPIA_OPERATOR says so.
-    #[arg(long = "as", value_name = "NAME", value_parser = name)]
-    operator: Option<String>,
 }
 
 pub(crate) async fn run(decision: &Decision, as_json: bool) -> Result<(), Error> {
@@ -288,53 +272,10 @@ fn object(outcome: &Outcome, dry_run: bool) -> Value {
     })
 }
 
-/// A connection, and who uses it.
-fn identified(author: &Author) -> Result<(Pool, String), Error> {
-    let (_, (options, named), _) = process::load(|env| {
-        let options = store::Options::read(env, &keys::OPERATOR_DATABASE_URL);
-        let named = match &author.operator {
-            Some(_) => Ok(None),
-            None if env.is_set(&keys::OPERATOR) => env.text(&keys::OPERATOR).map(Some),
-            None => Err(env.refuse(&keys::OPERATOR, "not set; say who you are with it or with --as NAME")),
-        };
-        Ok((options?, named?))
-    })?;
-    let operator = match (&author.operator, named) {
-        (Some(given), _) => given.clone(),
-        (None, named) => name(&named.unwrap_or_default())
-            .map_err(|sentence| Error::failed(format!("reading {}", keys::OPERATOR.name), sentence))?,
-    };
-    let pool =
-        Pool::prepare(&options, "cli", 1).map_err(|error| Error::failed("preparing a connection", error))?;
-    Ok((pool, operator))
-}
-
 /// Names all reasons where none is called so.
 fn reason_parser() -> impl TypedValueParser<Value = DeadReason> {
     let names = DeadReason::VARIANTS.iter().map(<&'static str>::from);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<DeadReason>())
-}
-
-fn name(text: &str) -> Result<String, String> {
-    plain(text, LONGEST_NAME)
-}
-
-fn why(text: &str) -> Result<String, String> {
-    plain(text, LONGEST_WHY)
-}
-
-/// What stands in the audit is one line that says something.
-fn plain(text: &str, longest: usize) -> Result<String, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        Err("says nothing".to_owned())
-    } else if text.chars().count() > longest {
-        Err(format!("longer than {longest} characters"))
-    } else if text.chars().any(char::is_control) {
-        Err("holds control characters or line breaks".to_owned())
-    } else {
-        Ok(text.to_owned())
-    }
 }
 
 fn age(text: &str) -> Result<Duration, String> {
@@ -364,11 +305,5 @@ mod tests {
         for text in ["", "h", "1", "1w", "-1h", "1.5h", "99999999999999999999d", "1 h", "1µ"] {
             assert!(age(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_name_and_a_reason_say_something_in_one_line() {
-        assert_eq!(name(" kim "), Ok("kim".to_owned()));
-        assert!(name("  ").is_err() && name(&"x".repeat(101)).is_err() && why("a\nb").is_err());
     }
 }

@@ -1,10 +1,12 @@
 //! The operators' command line. It says what the ledger says, and whose word that is.
 
+mod author;
 mod commands;
 mod dead_letters;
 mod decide;
 mod doctor;
 mod file;
+mod limits;
 mod load;
 mod migrate;
 mod processes;
@@ -35,6 +37,8 @@ enum Action {
     Migrate,
     /// Show how full each queue is.
     Queues,
+    /// Show who waits for what, and pause and resume keys and whole queues.
+    Limits(limits::Args),
     /// Show which processes are there, in which versions, and which queues nobody works on.
     Processes,
     /// Show what keeps the database from staying small and quick: old snapshots, dead rows.
@@ -61,6 +65,7 @@ async fn run(args: &Args) -> Result<(), Error> {
     match &args.action {
         Action::Migrate => migrate::run(args.json).await,
         Action::Queues => queues::run(args.json).await,
+        Action::Limits(limits) => limits::run(limits, args.json).await,
         Action::Processes => processes::run(args.json).await,
         Action::Doctor => doctor::run(args.json).await,
         Action::Trim(trim) => trim::run(trim, args.json).await,

@@ -37,6 +37,8 @@ pub enum DeadReason {
     CommandMissing,
     /// The database refused to store its effect.
     EffectRefused,
+    /// It took its process down as often as its workload allows, with nothing else at work in it.
+    WorkerCrashed,
 }
 
 /// What may be done with a dead letter.
@@ -74,9 +76,10 @@ impl DeadReason {
         use ReplayPolicy::{ManualReconcile, RepairThenReplay, ReplaySameInput, Suppress};
         match self {
             // The fault may lie outside, where it passes or was mended, or in what the input names.
-            Self::AttemptsExhausted | Self::WaitedTooLong | Self::ProviderRejected => {
-                &[ReplaySameInput, RepairThenReplay, Suppress, ManualReconcile]
-            }
+            Self::AttemptsExhausted
+            | Self::WaitedTooLong
+            | Self::ProviderRejected
+            | Self::WorkerCrashed => &[ReplaySameInput, RepairThenReplay, Suppress, ManualReconcile],
             // Nothing is wrong with the input. A run whose effect was refused has also made its calls with it:
             // another input would make them once more for something else.
             Self::ProviderCooldown | Self::UnsupportedKind | Self::EffectRefused => {

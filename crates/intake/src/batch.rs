@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::intake::{Item, Taken, take_in};
-use store::{Fault, Pool};
+use store::wake::Notifier;
+use store::{Fault, Pool, command, inbox};
 use telemetry::Metrics;
 use telemetry::log::chain;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -45,7 +46,8 @@ impl Batcher {
     /// Starts. It ends when every clone is gone and everything is answered.
     pub(crate) fn start(pool: Pool, metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(gather(receiver, pool, metrics));
+        let notifier = Notifier::start(pool.clone());
+        tokio::spawn(gather(receiver, pool, notifier, metrics));
         Self(sender)
     }
 
@@ -62,7 +64,12 @@ impl Batcher {
 }
 
 /// The in-flight permits bound how much can wait here.
-async fn gather(mut waiting: mpsc::UnboundedReceiver<Pending>, pool: Pool, metrics: Arc<Metrics>) {
+async fn gather(
+    mut waiting: mpsc::UnboundedReceiver<Pending>,
+    pool: Pool,
+    notifier: Notifier,
+    metrics: Arc<Metrics>,
+) {
     let slots = Arc::new(Semaphore::new(IN_FLIGHT));
     let mut next = None;
     loop {
@@ -93,22 +100,36 @@ async fn gather(mut waiting: mpsc::UnboundedReceiver<Pending>, pool: Pool, metri
             .batch_items
             .with_label_values::<&str>(&[])
             .observe(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
-        let pool = pool.clone();
+        let (pool, notifier) = (pool.clone(), notifier.clone());
         tokio::spawn(async move {
-            commit(&pool, batch).await;
+            commit(&pool, &notifier, batch).await;
             drop(slot);
         });
     }
 }
 
 /// Commits a batch and answers everybody in it.
-async fn commit(pool: &Pool, batch: Vec<Pending>) {
+async fn commit(pool: &Pool, notifier: &Notifier, batch: Vec<Pending>) {
     let (subjects, answers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|pending| (pending.subject, (pending.answer, pending.permit))).unzip();
     let outcomes = settle(pool, &subjects).await;
+    for (subject, outcome) in subjects.iter().zip(&outcomes) {
+        if outcome.as_ref().is_ok_and(starts_something)
+            && let Some(queue) = subject.queue()
+        {
+            notifier.notify(queue);
+        }
+    }
     for ((answer, _permit), outcome) in answers.into_iter().zip(outcomes) {
         // A client that has left needs no answer; its sender will ask again and get one.
         let _ = answer.send(outcome);
+    }
+}
+
+const fn starts_something(taken: &Taken) -> bool {
+    match taken {
+        Taken::Webhook(receipt) => matches!(receipt.outcome, inbox::Outcome::Queued),
+        Taken::Command(enqueued) => matches!(enqueued.outcome, command::Outcome::New),
     }
 }
 

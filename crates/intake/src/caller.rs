@@ -10,8 +10,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use contract::Actor;
 use providers::supabase::{Rejection, Users};
-use secrecy::{ExposeSecret, SecretString};
-use webhook::is_same_secret;
 
 use crate::context::current_correlation_id;
 use crate::door::Door;
@@ -37,28 +35,6 @@ pub(crate) struct Caller {
     pub(crate) sees: Option<String>,
     /// The user, where it is no service: one who only reaches what is the user's own.
     pub(crate) user: Option<String>,
-}
-
-/// The service callers and their tokens; a name may have two while one is replaced.
-#[derive(Clone, Debug)]
-pub struct Services(Vec<(String, SecretString)>);
-
-impl Services {
-    /// The caller `default`, and further ones.
-    pub fn new(default: SecretString, further: Vec<(String, SecretString)>) -> Self {
-        Self([vec![("default".to_owned(), default)], further].concat())
-    }
-
-    /// All tokens are compared, whatever the first comparison says.
-    fn name_of(&self, token: &[u8]) -> Option<&str> {
-        let mut found = None;
-        for (name, secret) in &self.0 {
-            if is_same_secret(token, secret.expose_secret().as_bytes()) {
-                found = Some(name.as_str());
-            }
-        }
-        found
-    }
 }
 
 impl FromRequestParts<Arc<Door>> for Caller {

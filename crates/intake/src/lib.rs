@@ -21,6 +21,6 @@ mod subject;
 mod syncs;
 mod webhooks;
 
-pub use caller::Services;
 pub use door::Door;
 pub use options::Options;
+pub use settings::Services;

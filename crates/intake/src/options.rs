@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use contract::env::keys;
 use providers::supabase;
-use settings::{Env, Noted};
+use settings::{Env, Noted, Services};
 use webhook::killbill::Admission;
 use webhook::snaptrade::Verifier;
 use webhook::standard::Sources;
-
-use crate::caller::Services;
 
 /// See the fields.
 #[derive(Clone, Debug)]
@@ -53,8 +51,7 @@ impl Options {
         let killbill = Admission::read(env);
         let killbill_window = env.duration(&keys::KILLBILL_REPEAT_WINDOW_SECONDS, 1..=86_400);
         let standard = Sources::read(env);
-        let service_token = env.secret(&keys::SERVICE_TOKEN);
-        let service_tokens = env.secret_list(&keys::SERVICE_TOKENS);
+        let services = Services::read(env);
         let users = supabase::Options::read(env);
         Ok(Self {
             in_flight: in_flight?,
@@ -67,7 +64,7 @@ impl Options {
             killbill: killbill?,
             killbill_window: killbill_window?,
             standard: standard?,
-            services: Services::new(service_token?, service_tokens?),
+            services: services?,
             users: users?,
         })
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use contract::snaptrade::AccountSync;
-use contract::{Actor, Job, NewCommand, Origin};
+use contract::{Actor, Job, NewCommand, Origin, Workload};
 use sha2::{Digest, Sha256};
 use store::inbox::{Delivery, Fate};
 use store::intake::Item;
@@ -134,6 +134,18 @@ impl Subject {
             Self::Snaptrade { envelope, .. } | Self::Webhook { envelope, .. } => envelope.body.len(),
             Self::Command { bytes, .. } => *bytes,
         }
+    }
+
+    /// The queue that gets a message if it is new.
+    pub(crate) fn queue(&self) -> Option<&'static str> {
+        let workload = match self {
+            Self::Snaptrade { .. } => Workload::SnaptradeAccountSync,
+            Self::Webhook { fate: Fate::Fact { command, .. }, .. } | Self::Command { command, .. } => {
+                command.workload
+            }
+            Self::Webhook { .. } => return None,
+        };
+        Some(workload.queue().name)
     }
 
     /// The account on which its meaning depends.

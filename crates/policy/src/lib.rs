@@ -4,6 +4,7 @@
 //! the same inputs always give the same decision.
 
 pub mod backoff;
+pub mod crash;
 pub mod difference;
 pub mod replay;
 pub mod settle;

@@ -3,6 +3,7 @@
 //! platform's upkeep.
 
 mod dependency;
+mod dispatches;
 mod elected;
 mod exit;
 mod presence;

@@ -8,7 +8,7 @@ use contract::Workload;
 use contract::env::keys;
 use probes::{Deadlines, Health};
 use queue::{Handler, Runner};
-use settings::{Env, Noted};
+use settings::{Env, Noted, Services};
 use store::Pool;
 use store::process::Identity;
 use telemetry::Metrics;
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::dependency::{keep_checking, require};
+use crate::dispatches;
 use crate::exit::Error;
 use crate::presence::identity;
 use crate::start::Options;
@@ -33,6 +34,8 @@ pub struct WorkerOptions {
     pub store: store::Options,
     /// How it works on its queue.
     pub queue: queue::Options,
+    /// Who may ask for a dispatch.
+    pub services: Services,
 }
 
 impl WorkerOptions {
@@ -41,7 +44,8 @@ impl WorkerOptions {
         let listen = env.listen(&keys::WORKER_LISTEN);
         let store = store::Options::read(env, &keys::WORKER_DATABASE_URL);
         let queue = queue::Options::read(env, workload);
-        Ok(Self { listen: listen?, store: store?, queue: queue? })
+        let services = Services::read(env);
+        Ok(Self { listen: listen?, store: store?, queue: queue?, services: services? })
     }
 }
 
@@ -70,25 +74,27 @@ pub async fn work<H: Handler>(
         .map_err(|error| Error::failed(format!("listening on {}", options.listen), error))?;
     let (deadlines, after) =
         (Deadlines { header: HEADER_TIMEOUT, stop: common.stop_grace }, CancellationToken::new());
-    let routes = probes::router(health.clone(), metrics.clone());
-    let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
-
     let pool = |purpose: &str, size| {
         Pool::prepare(&options.store, &format!("{name} {purpose}"), size)
             .map_err(|error| Error::failed("preparing database connections", error))
     };
-    let health_pool = pool("health", 1)?;
-    let schema = require(&health, "Postgres", common.start_budget, &stop, || {
-        store::contract_check::require(&health_pool)
-    });
-    let Some(schema) = schema.await? else { return Ok(()) };
-    let watch = tokio::spawn(keep_checking(health_pool, schema, stop.clone()));
     let resources = Resources { pool: pool("work", options.store.size)?, metrics: metrics.clone() };
     let handler = handler(&resources);
     let queue = queue::Options { grace: common.stop_grace, ..options.queue };
     let (slots, on) = (queue.concurrency, queue.workload.queue().name);
     let runner =
         Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
+    let routes = probes::router(health.clone(), metrics.clone());
+    let routes =
+        routes.merge(dispatches::router(runner.dispatcher(), options.services, options.queue.workload));
+    let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
+
+    let health_pool = pool("health", 1)?;
+    let schema = require(&health, "Postgres", common.start_budget, &stop, || {
+        store::contract_check::require(&health_pool)
+    });
+    let Some(schema) = schema.await? else { return Ok(()) };
+    let watch = tokio::spawn(keep_checking(health_pool, schema, stop.clone()));
     let identity = Identity { id: runner.name().to_owned(), queue: Some(on), ..identity(name, slots) };
     let upkeep = Upkeep::start(&options.store, identity, &metrics, &stop)?;
     let stopping = stop.clone();

@@ -27,7 +27,7 @@ const CONNECTIONS: u32 = 2;
 pub(crate) struct Heart {
     running: Arc<Mutex<HashMap<Fence, Entry>>>,
     stop: CancellationToken,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Entry {
@@ -70,7 +70,21 @@ impl Heart {
                 });
             })
             .map_err(|source| Error::Thread { queue: name, source })?;
-        Ok(Self { running, stop, thread: Some(thread) })
+        Ok(Self { running, stop, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends its thread, which may take a beat.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+        if let Some(thread) = lock(&self.thread).take() {
+            // A panic in it was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// False once it was stopped.
+    pub(crate) fn is_beating(&self) -> bool {
+        !self.stop.is_cancelled()
     }
 
     /// Beats for this lease until the guard is dropped.
@@ -85,11 +99,7 @@ impl Heart {
 
 impl Drop for Heart {
     fn drop(&mut self) {
-        self.stop.cancel();
-        if let Some(thread) = self.thread.take() {
-            // It ends within one beat; a panic in it was reported when it happened.
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }
 

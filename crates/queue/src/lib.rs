@@ -3,14 +3,20 @@
 //! A workload implements [`Handler`] and nothing else. Delivery is at least once; the effect of a run is
 //! committed exactly once, because every write of a run carries the lease `(msg_id, read_ct)`.
 
+mod dispatch;
 mod handler;
 mod heart;
 mod message;
 mod options;
 mod run;
 mod runner;
+mod search;
 mod settle;
+mod suspects;
+mod ticker;
+mod wake;
 
+pub use dispatch::{Busy, Dispatch, Dispatched};
 pub use handler::{Call, Handler, Lease};
 pub use options::Options;
 pub use runner::Runner;

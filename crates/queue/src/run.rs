@@ -1,14 +1,17 @@
 //! One run of one message.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use contract::{Blocked, Cause, QueueSpec, RetryClass, Verdict, Workload};
+use policy::crash::{Course, Record, course};
 use policy::settle::{History, settle};
 use store::queue::Claimed;
+use store::suspect::mark;
 use store::{Effect, Pool};
 use telemetry::{Metrics, Trace};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,9 +20,22 @@ use crate::handler::{Handler, Lease};
 use crate::message::{self, Message};
 use crate::options::Options;
 use crate::settle::Outcome;
+use crate::ticker::Ticker;
 
 /// How long a message of a newer version waits before somebody looks again.
 const NEWER_VERSION_PAUSE: Duration = Duration::from_secs(30);
+
+/// What the runs of one process share.
+#[derive(Clone)]
+pub(crate) struct Means {
+    pub(crate) options: Options,
+    pub(crate) pool: Pool,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) worker: Arc<str>,
+    pub(crate) ticker: Ticker,
+    /// Cancelled when the process can't wait any longer.
+    pub(crate) give_up: CancellationToken,
+}
 
 /// Everything that one run needs to come to an end.
 pub(crate) struct Run {
@@ -31,22 +47,34 @@ pub(crate) struct Run {
     pub(crate) lease: Lease,
     pub(crate) command: Option<Uuid>,
     pub(crate) claimed_at: DateTime<Utc>,
-    /// Cancelled when the process can't wait any longer.
+    pub(crate) ticker: Ticker,
     pub(crate) give_up: CancellationToken,
+    slot: Mutex<Option<OwnedSemaphorePermit>>,
     deadline: Duration,
     history: History,
+    record: Record,
+}
+
+/// How the message of a claim is to be run.
+pub(crate) fn course_of(workload: Workload, claimed: &Claimed) -> Course {
+    course(workload.spec(), record(claimed))
+}
+
+fn record(claimed: &Claimed) -> Record {
+    claimed.command.as_ref().map_or_else(Record::default, |ledger| Record {
+        silent_ends: ledger.silent_ends,
+        crashes: ledger.crashes,
+        was_alone: ledger.was_alone,
+    })
 }
 
 impl Run {
     /// Prepares a run. `claim_sent` was read before the claim was sent, so the lease surely lasts that long.
     pub(crate) fn new(
-        options: &Options,
-        pool: &Pool,
-        metrics: &Arc<Metrics>,
-        worker: &Arc<str>,
+        means: &Means,
         claimed: &Claimed,
         claim_sent: Instant,
-        give_up: CancellationToken,
+        slot: OwnedSemaphorePermit,
     ) -> Self {
         let ledger = claimed.command.as_ref();
         let history = ledger.map_or_else(History::default, |ledger| History {
@@ -60,38 +88,66 @@ impl Run {
         );
         let command = ledger.map(|ledger| ledger.id);
         Self {
-            pool: pool.clone(),
-            metrics: metrics.clone(),
-            queue: options.queue(),
-            workload: options.workload,
-            worker: worker.clone(),
+            pool: means.pool.clone(),
+            metrics: means.metrics.clone(),
+            queue: means.options.queue(),
+            workload: means.options.workload,
+            worker: means.worker.clone(),
             lease: Lease::new(
                 claimed.fence,
                 command.unwrap_or_default(),
                 history.failures + 1,
                 trace,
-                claim_sent + options.lease,
+                claim_sent + means.options.lease,
             ),
             command,
             claimed_at: claimed.claimed_at,
-            give_up,
-            deadline: options.run_deadline,
+            ticker: means.ticker.clone(),
+            give_up: means.give_up.clone(),
+            slot: Mutex::new(Some(slot)),
+            deadline: means.options.run_deadline,
             history,
+            record: record(claimed),
         }
+    }
+
+    /// Lets another run begin.
+    pub(crate) fn free_slot(&self) {
+        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Runs the handler and settles.
     pub(crate) async fn finish<H: Handler>(self, handler: Arc<H>, claimed: Claimed) -> Outcome {
+        // It may have waited for its turn.
+        if self.lease.lost().is_cancelled() || Instant::now() >= self.lease.held_until() {
+            return "lost";
+        }
+        if self.record.was_alone && !self.charge(self.record.charged()).await {
+            return "lost";
+        }
         let job: H::Job = match message::read(&claimed) {
             Message::Job(job) => job,
             Message::Closed => return self.drop_closed().await,
             Message::Unreadable(reason, cause) => return self.bury(reason, &cause).await,
             Message::Newer(cause) => {
+                self.metrics.newer_version.with_label_values(&[self.queue.name]).inc();
                 let verdict =
                     Verdict::NotYet { why: Blocked::NewerVersion, after: Some(NEWER_VERSION_PAUSE), cause };
                 return self.judge(verdict).await;
             }
         };
+        match course(self.workload.spec(), self.record) {
+            Course::GiveUp => return self.bury_crashed(self.record.charged()).await,
+            Course::Alone => {
+                let (fence, command) = (self.lease.fence(), self.lease.command());
+                if !matches!(mark(&self.pool, fence, command).await, Ok(true)) {
+                    return self.hand_back().await;
+                }
+                self.metrics.runs_alone.with_label_values(&[self.queue.name]).inc();
+                tracing::warn!(queue = self.queue.name, %command, "runs alone: its claims ended without a word");
+            }
+            Course::Beside => {}
+        }
         let lease = self.lease.clone();
         // A task of its own, so that a panic ends the run and not the worker.
         let handled = AbortOnDrop(tokio::spawn(async move { handler.handle(&job, &lease).await }));

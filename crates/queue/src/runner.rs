@@ -1,40 +1,56 @@
 //! The claim loop of one process for one queue.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use probes::{Health, Pulse};
 use store::Pool;
-use store::queue::{Claimed, claim, hand_back};
+use store::queue::{Claimed, Claims, claim, hand_back};
 use telemetry::Metrics;
 use telemetry::log::chain;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Error;
+use crate::dispatch::Dispatcher;
 use crate::handler::Handler;
 use crate::heart::Heart;
 use crate::options::Options;
-use crate::run::Run;
+use crate::run::{Means, Run};
+use crate::search::Search;
+use crate::settle::Outcome;
+use crate::suspects::Suspects;
+use crate::ticker::Ticker;
+use crate::wake;
 
 /// The pause after a failed claim grows up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How often the gate is compared with the queue.
+const SWEEP: Duration = Duration::from_secs(30);
+
 /// Works on one queue until it is told to stop.
 pub struct Runner<H> {
-    options: Options,
-    pool: Pool,
+    machine: Arc<Machine<H>>,
     beats: store::Options,
-    handler: Arc<H>,
-    metrics: Arc<Metrics>,
     health: Health,
-    worker: Arc<str>,
+}
+
+/// What claims and starts runs.
+pub(crate) struct Machine<H> {
+    pub(crate) means: Means,
+    handler: Arc<H>,
+    heart: OnceLock<Heart>,
+    pub(crate) slots: Arc<Semaphore>,
+    /// Runs that a dispatch started; the claim loop has its own.
+    pub(crate) dispatched: TaskTracker,
 }
 
 impl<H: Handler> Runner<H> {
-    /// A runner. `beats` says where the database is, for the heartbeat's own connection.
+    /// A runner. `beats` says where the database is, for the connections of heartbeat and listener. Needs a runtime.
     pub fn new(
         options: Options,
         pool: Pool,
@@ -45,107 +61,134 @@ impl<H: Handler> Runner<H> {
     ) -> Self {
         // A host's name comes back after a restart; an incarnation's id does not.
         let worker = format!("{}-{}", options.workload.spec().worker, Uuid::now_v7().simple()).into();
-        Self { options, pool, beats, handler: Arc::new(handler), metrics, health, worker }
+        let slots = Arc::new(Semaphore::new(options.concurrency as usize));
+        let room = 2 * options.concurrency as usize;
+        let ticker = Ticker::start(pool.clone(), options.queue().name, room);
+        let means = Means { options, pool, metrics, worker, ticker, give_up: CancellationToken::new() };
+        let machine = Machine {
+            means,
+            handler: Arc::new(handler),
+            heart: OnceLock::new(),
+            slots,
+            dispatched: TaskTracker::new(),
+        };
+        Self { machine: Arc::new(machine), beats, health }
+    }
+
+    /// Runs single dispatches, beside the claim loop.
+    pub fn dispatcher(&self) -> Dispatcher<H> {
+        Dispatcher::new(self.machine.clone())
     }
 
     /// What this incarnation of the worker is called, in the ledger and in the list of processes.
     pub fn name(&self) -> &str {
-        &self.worker
+        &self.machine.means.worker
     }
 
     /// Claims and runs until `stop`; then lets running work finish within the grace and hands the rest back.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), Error> {
-        let queue = self.options.queue();
-        let heart = Heart::start(&self.beats, queue, self.metrics.clone(), &self.health)?;
-        self.metrics.concurrency.with_label_values(&[queue.name]).set(self.options.concurrency.into());
+        let machine = &self.machine;
+        let means = &machine.means;
+        let (queue, metrics) = (means.options.queue(), &means.metrics);
+        let heart = Heart::start(&self.beats, queue, metrics.clone(), &self.health)?;
+        let _ = machine.heart.set(heart);
+        metrics.concurrency.with_label_values(&[queue.name]).set(means.options.concurrency.into());
         tracing::info!(
             queue = queue.name,
-            worker = &*self.worker,
-            concurrency = self.options.concurrency,
+            worker = &*means.worker,
+            concurrency = means.options.concurrency,
             "working"
         );
-        let (give_up, mut runs) = (CancellationToken::new(), JoinSet::new());
-        let heart = Arc::new(heart);
-        self.claim_until(&stop, &heart, &give_up, &mut runs).await;
+        let call = Arc::new(Notify::new());
+        let listener = tokio::spawn(wake::listen(
+            self.beats.clone(),
+            queue,
+            call.clone(),
+            metrics.clone(),
+            stop.clone(),
+        ));
+        let sweeper = tokio::spawn(sweep(means.clone(), stop.clone()));
+        let mut runs = JoinSet::new();
+        self.claim_until(&stop, &call, &mut runs).await;
 
         tracing::info!(queue = queue.name, running = runs.len(), "no more claims; finishing what runs");
-        let finished = async { while runs.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.options.grace, finished).await.is_err() {
+        machine.dispatched.close();
+        let finished = async {
+            while runs.join_next().await.is_some() {}
+            machine.dispatched.wait().await;
+        };
+        if tokio::time::timeout(means.options.grace, finished).await.is_err() {
             tracing::warn!(
                 queue = queue.name,
                 running = runs.len(),
                 "handing back what did not finish in time"
             );
-            give_up.cancel();
+            means.give_up.cancel();
             while runs.join_next().await.is_some() {}
+            machine.dispatched.wait().await;
         }
-        // Joins its thread, which may take a beat: not on this one.
-        let _ = tokio::task::spawn_blocking(move || drop(heart)).await;
+        let _ = tokio::join!(listener, sweeper);
+        let machine = self.machine;
+        let _ = tokio::task::spawn_blocking(move || machine.heart.get().map(Heart::stop)).await;
         Ok(())
     }
 
-    async fn claim_until(
-        &self,
-        stop: &CancellationToken,
-        heart: &Arc<Heart>,
-        give_up: &CancellationToken,
-        runs: &mut JoinSet<()>,
-    ) {
-        let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * self.options.poll));
-        let slots = Arc::new(Semaphore::new(self.options.concurrency as usize));
-        let mut pause = Duration::ZERO;
-        while stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
-            let Some(permits) = stop.run_until_cancelled(free(&slots, &pulse)).await else { break };
+    async fn claim_until(&self, stop: &CancellationToken, call: &Notify, runs: &mut JoinSet<Outcome>) {
+        let machine = &self.machine;
+        let Options { poll, .. } = machine.means.options;
+        let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * poll));
+        let (mut search, mut suspects) = (Search::default(), Suspects::default());
+        let mut pause = Pause::None;
+        loop {
+            if stop.run_until_cancelled(pause.over(call)).await.is_none() {
+                break;
+            }
+            let Some(permits) = stop.run_until_cancelled(free(&machine.slots, &pulse)).await else { break };
             while runs.try_join_next().is_some() {}
-            let sent = Instant::now();
-            let limit = u32::try_from(permits.len()).unwrap_or(u32::MAX);
-            pause = match claim(&self.pool, &self.options.queue(), limit).await {
-                Ok(claimed) if claimed.is_empty() => jittered(self.options.poll),
-                Ok(claimed) if stop.is_cancelled() => {
-                    self.hand_back_unstarted(&claimed).await;
+            let (sent, limit) = (Instant::now(), permits.len());
+            let ask = search.next(u32::try_from(limit).unwrap_or(u32::MAX), sent);
+            pause = match claim(&machine.means.pool, &machine.means.options.queue(), &ask).await {
+                Ok(claims) if stop.is_cancelled() => {
+                    for message in &claims.messages {
+                        machine.hand_back(message, Duration::ZERO).await;
+                    }
                     break;
                 }
-                Ok(claimed) => {
-                    for (message, permit) in claimed.into_iter().zip(permits) {
-                        runs.spawn(self.run(message, permit, sent, heart, give_up));
+                Ok(claims) => {
+                    search.note(&claims);
+                    let next = Pause::after(&claims, poll);
+                    let is_all = claims.messages.len() < limit && claims.parked == 0;
+                    let (others, kept) = suspects.part(machine, claims.messages.into_iter().zip(permits));
+                    for (message, permit) in others {
+                        runs.spawn(machine.start(message, permit, sent));
                     }
-                    Duration::ZERO
+                    suspects.attend(machine, kept, is_all, sent, stop, runs).await;
+                    next
                 }
                 Err(error) => {
-                    self.metrics.loop_errors.with_label_values(&[self.options.queue().name, "claim"]).inc();
+                    machine.count_error("claim");
                     tracing::warn!(error = chain(&error), "claiming failed; trying again");
-                    jittered((pause * 2).clamp(Duration::from_millis(250), LONGEST_PAUSE))
+                    pause.longer()
                 }
             };
             pulse.beat();
         }
         pulse.end();
     }
+}
 
-    /// Claimed while the process was told to stop: somebody else shall run them.
-    async fn hand_back_unstarted(&self, claimed: &[Claimed]) {
-        for message in claimed {
-            let command = message.command.as_ref().map(|command| command.id);
-            if let Err(error) = hand_back(&self.pool, message.fence, command, Duration::ZERO).await {
-                tracing::warn!(error = chain(&error), "handing a message back; it comes back by itself");
-            }
-        }
-    }
-
-    /// One run, from its start to its settlement, holding its slot and its heartbeat.
-    fn run(
+impl<H: Handler> Machine<H> {
+    /// One run, from its start to its settlement, holding its slot and its heartbeat. The heartbeat begins at once.
+    pub(crate) fn start(
         &self,
         claimed: Claimed,
-        permit: OwnedSemaphorePermit,
+        slot: OwnedSemaphorePermit,
         sent: Instant,
-        heart: &Arc<Heart>,
-        give_up: &CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<H> {
-        let run =
-            Run::new(&self.options, &self.pool, &self.metrics, &self.worker, &claimed, sent, give_up.clone());
-        let beating = heart.beat_for(&run.lease, claimed.claimed_at);
+    ) -> impl Future<Output = Outcome> + Send + use<H> {
+        let run = Run::new(&self.means, &claimed, sent, slot);
+        let beating = self.heart.get().map(|heart| heart.beat_for(&run.lease, claimed.claimed_at));
         let handler = self.handler.clone();
-        let (metrics, queue) = (self.metrics.clone(), self.options.queue().name);
+        let (metrics, queue) = (self.means.metrics.clone(), self.means.options.queue().name);
         async move {
             metrics.claimed.with_label_values(&[queue]).inc();
             let waited = (claimed.claimed_at - claimed.due_at).to_std().unwrap_or_default();
@@ -156,7 +199,78 @@ impl<H: Handler> Runner<H> {
             metrics.run_seconds.with_label_values(&[queue, outcome]).observe(started.elapsed().as_secs_f64());
             metrics.runs.with_label_values(&[queue, outcome]).inc();
             metrics.in_flight.with_label_values(&[queue]).dec();
-            drop((beating, permit));
+            drop(beating);
+            outcome
+        }
+    }
+
+    /// Gives a claimed message back that was not started: somebody else shall run it, or this process later.
+    pub(crate) async fn hand_back(&self, message: &Claimed, pause: Duration) {
+        let command = message.command.as_ref().map(|command| command.id);
+        if let Err(error) = hand_back(&self.means.pool, message.fence, command, pause).await {
+            self.count_error("hand_back");
+            tracing::warn!(error = chain(&error), "handing a message back; it comes back by itself");
+        }
+    }
+
+    /// True while leases are renewed and runs may start.
+    pub(crate) fn is_working(&self) -> bool {
+        self.heart.get().is_some_and(Heart::is_beating) && !self.dispatched.is_closed()
+    }
+
+    pub(crate) fn count_error(&self, operation: &str) {
+        self.means.metrics.loop_errors.with_label_values(&[self.means.options.queue().name, operation]).inc();
+    }
+}
+
+/// When to claim again.
+enum Pause {
+    /// At once: there may be more.
+    None,
+    /// After this time, or when somebody calls.
+    Idle(Duration),
+    /// After this time, whoever calls: the database is in trouble.
+    Trouble(Duration),
+}
+
+impl Pause {
+    fn after(claims: &Claims, poll: Duration) -> Self {
+        if claims.messages.is_empty() && claims.parked == 0 {
+            let poll = jittered(poll);
+            Self::Idle(claims.next_due.map_or(poll, |due| poll.min(due + Duration::from_millis(1))))
+        } else {
+            Self::None
+        }
+    }
+
+    fn longer(&self) -> Self {
+        let last = if let Self::Trouble(pause) = self { *pause } else { Duration::ZERO };
+        Self::Trouble(jittered((last * 2).clamp(Duration::from_millis(250), LONGEST_PAUSE)))
+    }
+
+    async fn over(&self, call: &Notify) {
+        match self {
+            Self::None => {}
+            Self::Idle(pause) => drop(tokio::time::timeout(*pause, call.notified()).await),
+            Self::Trouble(pause) => tokio::time::sleep(*pause).await,
+        }
+    }
+}
+
+/// Compares the gate with the queue now and then; it is expected to find nothing.
+async fn sweep(means: Means, stop: CancellationToken) {
+    let queue = means.options.queue().name;
+    while stop.run_until_cancelled(tokio::time::sleep(jittered(SWEEP))).await.is_some() {
+        match store::limit::sweep(&means.pool, queue).await {
+            Ok(0) => {}
+            Ok(mended) => {
+                means.metrics.limits_mended.with_label_values(&[queue]).inc_by(mended);
+                tracing::warn!(queue, mended, "limits did not fit the queue and were mended");
+            }
+            Err(error) => {
+                means.metrics.loop_errors.with_label_values(&[queue, "sweep"]).inc();
+                tracing::warn!(queue, error = chain(&error), "sweeping limits failed; trying again later");
+            }
         }
     }
 }
@@ -177,7 +291,7 @@ async fn free(slots: &Arc<Semaphore>, pulse: &Pulse) -> Vec<OwnedSemaphorePermit
     permits
 }
 
-/// Half to one and a half times `pause`, so that idle workers don't ask in step.
-fn jittered(pause: Duration) -> Duration {
+/// Half to one and a half times `pause`, so that workers don't ask in step.
+pub(crate) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + rand::random::<f64>())
 }

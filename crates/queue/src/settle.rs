@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use contract::{Cause, DeadReason, RetryClass};
 use policy::settle::Settlement;
-use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed, succeed_with};
+use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed_with};
 use store::queue::hand_back;
+use store::suspect::charge;
 use store::{Effect, Fault};
-use telemetry::log::chain;
 use uuid::Uuid;
 
 use crate::run::Run;
+use crate::ticker::Trouble;
 
 /// Whether a fenced write found its lease.
 #[derive(Clone, Copy)]
@@ -62,16 +63,16 @@ impl Run {
         };
         match self.retried("settle", || self.write_success(&done, effect)).await {
             Ok(written) => self.judged("settle", "succeeded", written),
-            Err(error) if error.fault() == Fault::Values => {
+            Err(trouble) if trouble.fault == Fault::Values => {
                 let cause = Cause::new(
                     RetryClass::Permanent,
                     "effect_refused",
                     "the database refused to store the effect of the run; the worker's log has its reason",
                 );
-                tracing::error!(error = chain(&error), queue = self.queue.name, command = %self.lease.command(), "effect refused");
+                tracing::error!(error = trouble.chain, queue = self.queue.name, command = %self.lease.command(), "effect refused");
                 self.bury(DeadReason::EffectRefused, &cause).await
             }
-            Err(error) if error.fault() == Fault::Other => self.fail_unsettled().await,
+            Err(trouble) if trouble.fault == Fault::Other => self.fail_unsettled().await,
             Err(_) => "unsettled",
         }
     }
@@ -86,11 +87,14 @@ impl Run {
         self.fenced("delay", "retried", || delay(&self.pool, &unfinished)).await
     }
 
-    async fn write_success(&self, done: &Done, effect: &Effect) -> Result<bool, store::Error> {
+    async fn write_success(&self, done: &Done, effect: &Effect) -> Result<bool, Trouble> {
         if effect.is_none() {
-            Ok(!succeed(&self.pool, self.queue.name, std::slice::from_ref(done)).await?.is_empty())
+            // From here on it needs no slot: another run may begin.
+            let _room = self.ticker.room().await;
+            self.free_slot();
+            self.ticker.settle(done.clone()).await
         } else {
-            succeed_with(&self.pool, done, effect).await
+            Ok(succeed_with(&self.pool, done, effect).await?)
         }
     }
 
@@ -107,6 +111,20 @@ impl Run {
             worker: &self.worker,
         };
         self.fenced("bury", "dead_lettered", || bury(&self.pool, &dead)).await
+    }
+
+    /// Charges the crash that ended the last claim. False where nothing more is to be done in this one.
+    pub(crate) async fn charge(&self, crashes: u32) -> bool {
+        let (fence, command) = (self.lease.fence(), self.lease.command());
+        let charged = self.retried("charge", || charge(&self.pool, fence, command, crashes)).await;
+        charged.is_ok_and(|written| !matches!(written, Written::Stale))
+    }
+
+    /// Gives up what took its process down too often.
+    pub(crate) async fn bury_crashed(&self, crashes: u32) -> Outcome {
+        let sentence = format!("its process died {crashes} times with nothing else at work in it");
+        self.bury(DeadReason::WorkerCrashed, &Cause::new(RetryClass::Permanent, "worker_crashed", sentence))
+            .await
     }
 
     /// Gives the message back untouched, once no call of this run can be under way any more.
@@ -154,27 +172,27 @@ impl Run {
 
     /// Tries again while the database is away, the lease is ours and the budget lasts; after that the message
     /// comes back by itself.
-    async fn retried<F: Future<Output = Result<bool, store::Error>>>(
+    async fn retried<E: Into<Trouble>, F: Future<Output = Result<bool, E>>>(
         &self,
         operation: &'static str,
         write: impl Fn() -> F,
-    ) -> Result<Written, store::Error> {
+    ) -> Result<Written, Trouble> {
         let deadline = (Instant::now() + BUDGET).min(self.lease.held_until());
         let mut unsure = false;
         loop {
-            let error = match write().await {
+            let trouble = match write().await {
                 Ok(true) => return Ok(Written::Ours),
                 // An earlier try may have been committed before its answer was lost.
                 Ok(false) if unsure => return Ok(Written::Perhaps),
                 Ok(false) => return Ok(Written::Stale),
-                Err(error) => error,
+                Err(error) => error.into(),
             };
             self.metrics.loop_errors.with_label_values(&[self.queue.name, operation]).inc();
-            let hopeless = error.fault() != Fault::Passing || Instant::now() >= deadline;
+            let hopeless = trouble.fault != Fault::Passing || Instant::now() >= deadline;
             let (queue, command) = (self.queue.name, self.lease.command());
-            tracing::warn!(queue, %command, operation, error = chain(&error), hopeless, "writing the end of a run");
+            tracing::warn!(queue, %command, operation, error = trouble.chain, hopeless, "writing the end of a run");
             if hopeless || self.give_up.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
-                return Err(error);
+                return Err(trouble);
             }
             unsure = true;
         }

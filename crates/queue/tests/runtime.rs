@@ -10,10 +10,11 @@ use contract::{
     Actor, Blocked, Cause, DeadReason, Job, NewCommand, QueueSpec, RetryClass, Verdict, Workload,
 };
 use probes::Health;
-use queue::{Handler, Lease, Options, Runner};
+use queue::{Dispatch, Handler, Lease, Options, Runner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::intake::{Item, take_in};
+use store::queue::Ask;
 use store::{Effect, Pool};
 use telemetry::Metrics;
 use testkit::{Database, eventually};
@@ -144,8 +145,16 @@ impl Bench {
     }
 
     async fn send_as(&self, kind: &'static str, version: u32, payload: serde_json::Value) -> Uuid {
+        let command = self.command(kind, version, payload);
+        let id = command.id;
+        take_in(&self.producer, &[], |_| vec![Item::Command(Box::new(command))]).await.unwrap();
+        id
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as the pair of `send_as`")]
+    fn command(&self, kind: &'static str, version: u32, payload: serde_json::Value) -> NewCommand {
         let id = Uuid::now_v7();
-        let command = NewCommand {
+        NewCommand {
             id,
             workload: WORKLOAD,
             kind,
@@ -160,9 +169,7 @@ impl Bench {
             traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned(),
             tracestate: String::new(),
             correlation_id: "c".to_owned(),
-        };
-        take_in(&self.producer, &[], |_| vec![Item::Command(Box::new(command))]).await.unwrap();
-        id
+        }
     }
 
     fn run(&self, change: impl FnOnce(&mut Options)) -> (JoinHandle<()>, CancellationToken) {
@@ -206,6 +213,29 @@ impl Bench {
         let held = "select 1 from spillway.command c where c.id = spillway.command_of(q.message)
             and c.status in ('retrying', 'blocked') and q.read_ct = 2 * c.outcomes";
         self.database.execute(&format!("update pgmq.q_{QUEUE} q set vt = now() where exists ({held})")).await;
+    }
+
+    /// As if so many claims of a command's message had ended without a word.
+    async fn silence(&self, command: Uuid, claims: u32) {
+        let claimed = format!(
+            "update pgmq.q_{QUEUE} set read_ct = read_ct + {claims}, vt = least(vt, now())
+             where spillway.command_of(message) = '{command}'"
+        );
+        self.database.execute(&claimed).await;
+    }
+
+    /// As a process leaves it that ran it alone and died, so many charges after the first.
+    async fn died_alone(&self, command: Uuid, crashes: u32) {
+        self.silence(command, 3).await;
+        let mark = format!(
+            "update spillway.command c set crashes = {crashes}, alone_read_ct = q.read_ct
+             from pgmq.q_{QUEUE} q where c.id = '{command}' and spillway.command_of(q.message) = c.id"
+        );
+        self.database.execute(&mark).await;
+    }
+
+    async fn crashes(&self, command: Uuid) -> i64 {
+        self.database.number(&format!("select crashes::bigint from spillway.command where id = '{command}'")).await
     }
 
     fn runs(&self, outcome: &str) -> u64 {
@@ -400,8 +430,8 @@ async fn a_run_that_blocks_the_runtimes_only_thread_keeps_its_lease() {
     // Another worker that would take it the moment its lease ended.
     let queue = QueueSpec { lease, ..*WORKLOAD.queue() };
     eventually("the run has ended", BUDGET, async || {
-        let taken = store::queue::claim(&bench.pool, &queue, 1).await.unwrap();
-        assert!(taken.is_empty(), "the lease ended while the run went on");
+        let taken = store::queue::claim(&bench.pool, &queue, &Ask::up_to(1)).await.unwrap();
+        assert!(taken.messages.is_empty(), "the lease ended while the run went on");
         (bench.status(command).await == "succeeded").then_some(())
     })
     .await;
@@ -547,5 +577,157 @@ async fn an_effect_that_the_database_refuses_is_dead_lettered() {
     let task = tokio::spawn(async move { runner.run_until(token).await.unwrap() });
 
     assert_eq!(bench.dead_reason(command).await, "effect_refused");
+    ended((task, stop)).await;
+}
+
+#[tokio::test]
+async fn a_batch_with_one_row_that_breaks_its_settlement_loses_only_that_one() {
+    let bench = Bench::new().await;
+    let mut commands = Vec::new();
+    for _ in 0..1000 {
+        commands.push(bench.command(Work::KIND, Work::VERSION, json!({ "act": Act::Succeed })));
+    }
+    let bad = commands[617].id;
+    for part in commands.chunks(250) {
+        let items: Vec<Item> = part.iter().map(|command| Item::Command(Box::new(command.clone()))).collect();
+        take_in(&bench.producer, &[], |_| items).await.unwrap();
+    }
+    let refuse = format!("alter table spillway.command add check (status <> 'succeeded' or id <> '{bad}')");
+    bench.database.execute(&refuse).await;
+    let runner = bench.run(|options| options.concurrency = 200);
+
+    assert_eq!(bench.dead_reason(bad).await, "effect_refused");
+    eventually("the others succeed", BUDGET, async || {
+        let succeeded = "select count(*) from spillway.command where status = 'succeeded'";
+        (bench.database.number(succeeded).await == 999).then_some(())
+    })
+    .await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn a_call_starts_an_idle_worker_at_once() {
+    let bench = Bench::new().await;
+    let runner = bench.run(|options| options.poll = Duration::from_hours(1));
+    eventually("the worker listens", BUDGET, async || {
+        let listening = "select count(*) from pg_stat_activity
+            where datname = current_database() and application_name = 'spillway listen'";
+        (bench.database.number(listening).await == 1).then_some(())
+    })
+    .await;
+    let command = bench.send(Act::Succeed).await;
+    store::wake::Notifier::start(bench.producer.clone()).notify(QUEUE);
+
+    bench.becomes(command, "succeeded").await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn an_idle_worker_is_there_when_a_delayed_message_is_due() {
+    let bench = Bench::new().await;
+    let mut later = bench.command(Work::KIND, Work::VERSION, json!({ "act": Act::Succeed }));
+    later.not_before = Some(chrono::Utc::now() + chrono::Duration::seconds(1));
+    let id = later.id;
+    take_in(&bench.producer, &[], |_| vec![Item::Command(Box::new(later))]).await.unwrap();
+    let runner = bench.run(|options| options.poll = Duration::from_hours(1));
+
+    bench.becomes(id, "succeeded").await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn a_message_whose_claims_end_in_silence_runs_alone_and_is_charged_nothing_if_it_ends() {
+    let bench = Bench::new().await;
+    let (innocent, neighbour) = (bench.send(Act::Succeed).await, bench.send(Act::Meet).await);
+    bench.silence(innocent, 2).await;
+    let runner = bench.run(|_| ());
+    bench.meet.wait().await;
+
+    // It waits for its neighbour's end.
+    assert_eq!(bench.metrics.runs_alone.with_label_values(&[QUEUE]).get(), 0);
+    bench.go_on.notify_one();
+    bench.becomes(innocent, "succeeded").await;
+    assert_eq!(bench.metrics.runs_alone.with_label_values(&[QUEUE]).get(), 1);
+    assert_eq!(bench.crashes(innocent).await, 0);
+    bench.becomes(neighbour, "succeeded").await;
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn what_took_its_process_down_while_it_ran_alone_is_charged() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Succeed).await;
+    bench.died_alone(command, 0).await;
+    let runner = bench.run(|_| ());
+
+    bench.becomes(command, "succeeded").await;
+    assert_eq!(bench.crashes(command).await, 1);
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn what_takes_its_process_down_too_often_is_given_up_without_another_run() {
+    let bench = Bench::new().await;
+    let command = bench.send(Act::Succeed).await;
+    let most = WORKLOAD.spec().max_crashes;
+    bench.died_alone(command, most - 1).await;
+    let runner = bench.run(|_| ());
+
+    assert_eq!(bench.dead_reason(command).await, "worker_crashed");
+    assert_eq!(bench.crashes(command).await, i64::from(most));
+    assert_eq!(bench.counts.started.load(Ordering::SeqCst), 0);
+    ended(runner).await;
+}
+
+#[tokio::test]
+async fn one_process_of_a_queue_at_a_time_runs_a_suspect_alone() {
+    let bench = Bench::new().await;
+    let (first, second) = (bench.send(Act::Meet).await, bench.send(Act::Succeed).await);
+    bench.silence(first, 2).await;
+    let one = bench.run(|_| ());
+    bench.meet.wait().await;
+    bench.silence(second, 2).await;
+    let other = bench.run(|_| ());
+    eventually("the other process gives the second suspect back", BUDGET, async || {
+        let back = format!("select count(*) from spillway.command where id = '{second}' and outcomes > 0");
+        (bench.database.number(&back).await == 1).then_some(())
+    })
+    .await;
+
+    assert_eq!(bench.status(second).await, "queued");
+    bench.go_on.notify_one();
+    bench.becomes(second, "succeeded").await;
+    ended(one).await;
+    ended(other).await;
+}
+
+#[tokio::test]
+async fn a_dispatch_runs_what_is_due_and_says_what_became_of_it() {
+    let bench = Bench::new().await;
+    let runner = bench.runner(|options| options.poll = Duration::from_hours(1));
+    let dispatcher = runner.dispatcher();
+    assert!(matches!(dispatcher.dispatch().await, Err(queue::Busy::NotReady)));
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    let task = tokio::spawn(async move { runner.run_until(token).await.unwrap() });
+    // The worker's first look finds nothing; from then on only a dispatch does.
+    let answer = eventually("the worker is ready", BUDGET, async || dispatcher.dispatch().await.ok()).await;
+    assert_eq!((answer.claimed, answer.remaining), (0, 0));
+    for act in [Act::Succeed, Act::Fail, Act::NotYet, Act::GiveUp, Act::Succeed] {
+        bench.send(act).await;
+    }
+    let first = dispatcher.dispatch().await.unwrap();
+
+    assert_eq!((first.workload, first.claimed, first.remaining), (WORKLOAD.kind(), 4, 1));
+    assert_eq!((first.succeeded, first.retried, first.not_yet, first.dead_lettered), (1, 1, 1, 1));
+    bench.send(Act::Meet).await;
+    let busy = tokio::spawn({
+        let dispatcher = dispatcher.clone();
+        async move { dispatcher.dispatch().await.unwrap() }
+    });
+    bench.meet.wait().await;
+    assert!(matches!(dispatcher.dispatch().await, Err(queue::Busy::UnderWay)));
+    bench.go_on.notify_one();
+    assert_eq!(busy.await.unwrap().succeeded, 2);
     ended((task, stop)).await;
 }

@@ -7,6 +7,10 @@
 mod env;
 mod literal;
 mod report;
+mod secret;
+mod services;
 
 pub use env::{Env, Noted};
 pub use report::{Error, Shown};
+pub use secret::is_same_secret;
+pub use services::Services;

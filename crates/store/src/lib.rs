@@ -13,6 +13,7 @@ pub mod elected_job;
 pub mod inbox;
 pub mod intake;
 pub mod ledger;
+pub mod limit;
 pub mod migrate;
 pub mod overview;
 pub mod process;
@@ -23,6 +24,8 @@ pub mod retention;
 pub mod seal;
 pub mod session;
 pub mod snaptrade;
+pub mod suspect;
+pub mod wake;
 
 mod error;
 mod payment_feed;

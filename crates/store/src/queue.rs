@@ -24,11 +24,47 @@ pub struct Fence {
     pub read_ct: i32,
 }
 
+/// What a worker asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Messages at most.
+    pub limit: u32,
+    /// Messages that are looked at; more than `limit` where many in front wait for keys.
+    pub look: u32,
+    /// Where the search of each lane begins; `None` is the lane's beginning.
+    pub since: [Option<DateTime<Utc>>; LANES],
+    /// True to begin with the lane of the least important class, so that none starves.
+    pub lowest_first: bool,
+}
+
+/// A queue has a lane for each class.
+pub const LANES: usize = 4;
+
+impl Ask {
+    /// Up to so many messages, by the order of their classes.
+    pub const fn up_to(limit: u32) -> Self {
+        Self { limit, look: limit, since: [None; LANES], lowest_first: false }
+    }
+}
+
+/// What a claim found.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Claimed, in the order in which they should start.
+    pub messages: Vec<Claimed>,
+    /// Messages that were looked at and now wait for a key: there may be more behind them.
+    pub parked: u32,
+    /// Where nothing was due: how soon something will be.
+    pub next_due: Option<Duration>,
+}
+
 /// A claimed message with what the ledger knows of its command.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     /// The lease.
     pub fence: Fence,
+    /// The class whose lane it lay in.
+    pub lane: usize,
     /// When it was due.
     pub due_at: DateTime<Utc>,
     /// When it was claimed, by the database's clock.
@@ -56,6 +92,12 @@ pub struct Ledger {
     pub waits: u32,
     /// See `waits`.
     pub waiting: Duration,
+    /// Earlier claims that ended without a word.
+    pub silent_ends: u32,
+    /// Those of them in which it ran alone, as far as they were charged.
+    pub crashes: u32,
+    /// True where the last claim ran it alone.
+    pub was_alone: bool,
     /// True where nothing is left to do, such as for a cancelled command.
     pub is_closed: bool,
     /// Trace context of the request that brought it.
@@ -64,36 +106,73 @@ pub struct Ledger {
     pub tracestate: String,
 }
 
-/// Claims up to `limit` due messages for the queue's lease.
-pub async fn claim(pool: &Pool, queue: &QueueSpec, limit: u32) -> Result<Vec<Claimed>, Error> {
-    let (limit, lease) = (i32::try_from(limit).unwrap_or(i32::MAX), milliseconds(queue.lease));
+/// Claims due messages for the queue's lease.
+pub async fn claim(pool: &Pool, queue: &QueueSpec, ask: &Ask) -> Result<Claims, Error> {
+    let whole = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     pool.bounded("claiming messages", async {
         let mut session = pool.session().await?;
-        let rows = sqlx::query_file!("sql/queue/claim.sql", queue.name, limit, lease)
-            .fetch_all(&mut *session)
-            .await?;
+        let rows = sqlx::query_file!(
+            "sql/queue/claim.sql",
+            queue.name,
+            whole(ask.limit),
+            whole(ask.look.max(ask.limit)),
+            milliseconds(queue.lease),
+            &ask.since as &[Option<DateTime<Utc>>],
+            ask.lowest_first,
+        )
+        .fetch_all(&mut *session)
+        .await?;
         session.release();
-        Ok(rows
-            .into_iter()
-            .map(|row| Claimed {
-                fence: Fence { queue: queue.name, msg_id: row.msg_id, read_ct: row.read_ct },
-                due_at: row.due_at,
+        let mut claims = Claims::default();
+        for row in rows {
+            let (Some(msg_id), Some(due_at), Some(message)) = (row.msg_id, row.due_at, row.message) else {
+                claims.parked = row.read_ct.unsigned_abs();
+                claims.next_due = row.due_in_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
+                continue;
+            };
+            let command = row.id.map(|id| Ledger {
+                id,
+                kind: row.kind.unwrap_or_default(),
+                version: row.payload_version.unwrap_or_default().unsigned_abs(),
+                payload: row.payload.unwrap_or_default(),
+                attempts: row.attempts.unwrap_or_default().unsigned_abs(),
+                waits: row.blocked_times.unwrap_or_default().unsigned_abs(),
+                waiting: Duration::from_secs(row.waiting_seconds.unwrap_or_default().unsigned_abs()),
+                silent_ends: silent_ends(row.read_ct, row.outcomes.unwrap_or_default()),
+                crashes: row.crashes.unwrap_or_default().unsigned_abs(),
+                was_alone: row.alone_read_ct == Some(row.read_ct - 1),
+                is_closed: row.finished_at.is_some(),
+                traceparent: row.traceparent.unwrap_or_default(),
+                tracestate: row.tracestate.unwrap_or_default(),
+            });
+            claims.messages.push(Claimed {
+                fence: Fence { queue: queue.name, msg_id, read_ct: row.read_ct },
+                lane: usize::try_from(row.lane.unwrap_or_default()).unwrap_or_default(),
+                due_at,
                 claimed_at: row.claimed_at,
-                message: row.message,
-                command: row.id.map(|id| Ledger {
-                    id,
-                    kind: row.kind.unwrap_or_default(),
-                    version: row.payload_version.unwrap_or_default().unsigned_abs(),
-                    payload: row.payload.unwrap_or_default(),
-                    attempts: row.attempts.unwrap_or_default().unsigned_abs(),
-                    waits: row.blocked_times.unwrap_or_default().unsigned_abs(),
-                    waiting: Duration::from_secs(row.waiting_seconds.unwrap_or_default().unsigned_abs()),
-                    is_closed: row.finished_at.is_some(),
-                    traceparent: row.traceparent.unwrap_or_default(),
-                    tracestate: row.tracestate.unwrap_or_default(),
-                }),
-            })
-            .collect())
+                message,
+                command,
+            });
+        }
+        Ok(claims)
+    })
+    .await
+}
+
+/// Each claim raises the read count by one, and so does each end that makes the message due again.
+fn silent_ends(read_ct: i32, outcomes: i32) -> u32 {
+    u32::try_from(read_ct - 1 - 2 * outcomes).unwrap_or_default()
+}
+
+/// Messages that a worker could claim now, counted up to `most` in each lane.
+pub async fn due(pool: &Pool, queue: &QueueSpec, most: u32) -> Result<u64, Error> {
+    let most = i32::try_from(most).unwrap_or(i32::MAX);
+    pool.bounded("counting due messages", async {
+        let mut session = pool.session().await?;
+        let due =
+            sqlx::query_file_scalar!("sql/queue/due.sql", queue.name, most).fetch_one(&mut *session).await?;
+        session.release();
+        Ok(due.unsigned_abs())
     })
     .await
 }

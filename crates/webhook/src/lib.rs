@@ -13,11 +13,9 @@ mod identity;
 mod object;
 mod reason;
 mod repeated_key;
-mod secret;
 
 pub use identity::Identity;
 pub use reason::Reason;
-pub use secret::is_same_secret;
 
 /// The sender proved nothing, or something else: no row, no answer but 401.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,14 +7,14 @@ use store::account_sync::{Start, start};
 use store::inbox::Outcome::{Coalesced, Duplicate, Queued};
 use store::inbox::{Delivery, Fate, Receipt};
 use store::ledger::{Dead, bury, drop_closed};
-use store::queue::{Beat, Claimed, Fence, beat, claim};
+use store::queue::{Beat, Claimed, Fence, beat};
 use store::snaptrade::{AccountsChange, Change};
 use store::{Pool, command};
 use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, WORKLOAD, expire_leases};
-use crate::samples::{QUEUE, TRACEPARENT, accept, account, delivery, enqueue, outcomes, sync};
+use crate::samples::{QUEUE, TRACEPARENT, accept, account, claim, delivery, enqueue, outcomes, sync};
 
 struct Bench {
     database: Database,

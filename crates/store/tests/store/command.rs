@@ -11,7 +11,7 @@ use serde_json::json;
 use store::command::Outcome::{Conflict, New, Replayed};
 use store::command::{Filter, cancel, get, list};
 use store::ledger::{Done, Unfinished, delay, drop_closed, succeed_with};
-use store::queue::{Beat, Claimed, beat, claim};
+use store::queue::{Beat, Claimed, beat};
 use store::snaptrade::Holdings;
 use store::{Effect, Pool};
 use testkit::{Database, eventually};
@@ -19,7 +19,7 @@ use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, with_commands};
-use crate::samples::{QUEUE, account, command, delivery, enqueue};
+use crate::samples::{claim, QUEUE, account, command, delivery, enqueue};
 
 const EVERYTHING: Filter = Filter { scope: None, workload: None, status: None, before: None, limit: 100 };
 

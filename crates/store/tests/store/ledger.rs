@@ -6,14 +6,14 @@ use chrono::Utc;
 use contract::{Blocked, Cause, DeadReason, RetryClass};
 use serde_json::json;
 use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed, succeed_with};
-use store::queue::{Claimed, claim};
+use store::queue::Claimed;
 use store::snaptrade::{Balance, Holdings, Position};
 use store::{Effect, Fault, Pool};
 use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, WORKLOAD, expire_leases, with_commands};
-use crate::samples::{QUEUE, account};
+use crate::samples::{QUEUE, account, claim};
 
 fn cause() -> Cause {
     Cause::new(RetryClass::Transient, "timeout", "no answer in time")

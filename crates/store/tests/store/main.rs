@@ -6,6 +6,7 @@ mod acl;
 mod command;
 mod inbox;
 mod ledger;
+mod limit;
 mod migrate;
 mod payment_feed;
 mod pgmq_of_supabase;

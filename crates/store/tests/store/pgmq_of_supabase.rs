@@ -7,11 +7,11 @@ use sqlx::raw_sql;
 use store::inbox::Outcome::Queued;
 use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, succeed};
 use store::migrate::run;
-use store::queue::{Beat, Claimed, Held, beat, claim, hand_back};
+use store::queue::{Beat, Claimed, Held, beat, hand_back};
 use testkit::Database;
 use uuid::Uuid;
 
-use crate::samples::{FACTS, accept, connect_as, delivery};
+use crate::samples::{claim, FACTS, accept, connect_as, delivery};
 
 const PGMQ: &str = include_str!("fixtures/pgmq-1.5.1.sql");
 const RELATIONSHIPS: &QueueSpec = Workload::SpicedbRelationshipSync.queue();

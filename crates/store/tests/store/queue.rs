@@ -5,11 +5,11 @@ use std::time::Duration;
 use contract::{QueueSpec, Workload};
 use sqlx::Row;
 use store::Pool;
-use store::queue::{Beat, Claimed, Fence, Held, beat, claim, hand_back};
+use store::queue::{Beat, Claimed, Fence, Held, beat, hand_back};
 use testkit::Database;
 use uuid::Uuid;
 
-use crate::samples::{QUEUE, account, command, enqueue};
+use crate::samples::{QUEUE, account, claim, command, enqueue};
 
 pub(crate) const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
 pub(crate) const SPEC: &QueueSpec = WORKLOAD.queue();
@@ -157,11 +157,12 @@ async fn a_claim_reads_the_index_however_much_is_parked() {
     // The function's own statement, as the planner sees it.
     let source = format!("select prosrc from pg_proc where proname = 'queue_claim_{QUEUE}'");
     let body = database.texts(&source).await.remove(0);
-    let statement = body.split_once("return query").unwrap().1.rsplit_once(';').unwrap().0;
-    let statement = statement.rsplit_once(';').map_or(statement, |(statement, _)| statement);
-    let statement = statement.replace("p_limit", "10").replace("p_lease_ms", "60000");
-    let plan = database.texts(&format!("explain {statement}")).await.join("\n");
-    assert!(plan.contains(&format!("Index Scan using q_{QUEUE}_vt_idx")), "{plan}");
+    let start = body.find("select q.msg_id, q.vt, q.headers").unwrap();
+    let end = start + body[start..].find("for update skip locked").unwrap();
+    let statement = body[start..end].replace("p_look - cardinality(ids)", "10").replace("= nth", "= 1");
+    let statement = statement.replace("coalesce(p_since[nth + 1], '-infinity')", "'-infinity'");
+    let plan = database.texts(&format!("explain {statement} for update skip locked")).await.join("\n");
+    assert!(plan.contains(&format!("Index Scan using q_{QUEUE}_lane_vt")), "{plan}");
     assert!(!plan.contains("Seq Scan on q_"), "{plan}");
 
     assert_eq!(claim(&pool, SPEC, 10).await.unwrap().len(), 10);

@@ -10,12 +10,13 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use store::account_sync::{Start, start};
 use store::ledger::{Dead, Done, bury, succeed};
-use store::queue::{Claimed, claim};
+use store::queue::Claimed;
 use store::replay::{Action, Filter, Order, Outcome, Refused, act, replay_all, reveal};
 use store::{Pool, command};
 use testkit::Database;
 use uuid::Uuid;
 
+use crate::samples::claim;
 use crate::samples;
 
 const SYNCS: Workload = Workload::SnaptradeAccountSync;

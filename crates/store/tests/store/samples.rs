@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use contract::killbill::PaymentFacts;
 use contract::snaptrade::{AccountSync, WorkType};
-use contract::{Actor, Job, NewCommand, Origin};
+use contract::{Actor, Job, NewCommand, Origin, QueueSpec};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, raw_sql};
 use store::command::Enqueued;
 use store::inbox::{Delivery, Fate, Outcome, Receipt};
 use store::intake::{Item, Taken, take_in};
+use store::queue::{Ask, Claimed};
 use store::{Error, Pool};
 use testkit::Database;
 use uuid::Uuid;
@@ -109,6 +110,11 @@ pub(crate) async fn account(database: &Database) -> Uuid {
     );
     database.execute(&sql).await;
     account
+}
+
+/// Claims up to so many messages.
+pub(crate) async fn claim(pool: &Pool, queue: &QueueSpec, limit: u32) -> Result<Vec<Claimed>, Error> {
+    store::queue::claim(pool, queue, &Ask::up_to(limit)).await.map(|claims| claims.messages)
 }
 
 /// A connection with the rights of one role and no others.

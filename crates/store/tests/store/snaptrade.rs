@@ -6,7 +6,6 @@ use secrecy::{ExposeSecret, SecretBox, SecretString};
 use serde_json::json;
 use store::inbox::{Delivery, Fate};
 use store::ledger::{Done, succeed_with};
-use store::queue::claim;
 use store::seal::Sealer;
 use store::snaptrade::{
     Activity, Holdings, NewUser, Order, Position, Transactions, credentials, find, load, newest_activity,
@@ -16,7 +15,7 @@ use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::SPEC;
-use crate::samples::{accept, account, command, enqueue, sync};
+use crate::samples::{claim, accept, account, command, enqueue, sync};
 
 fn sealer(byte: u8) -> Sealer {
     Sealer::new(&SecretBox::new(Box::new([byte; 32])))

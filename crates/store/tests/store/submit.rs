@@ -9,13 +9,12 @@ use contract::{Actor, NewCommand};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use store::command::{Outcome, get};
-use store::queue::claim;
 use testkit::{Database, eventually};
 use uuid::Uuid;
 
 use crate::acl::is_forbidden;
 use crate::queue::SPEC;
-use crate::samples::{QUEUE, account, command, connect_as, enqueue, refusal};
+use crate::samples::{claim, QUEUE, account, command, connect_as, enqueue, refusal};
 
 const PAYLOAD: &str = r#"'{"work_type": "holdings", "account_id": "00000000-0000-0000-0000-000000000001"}'"#;
 

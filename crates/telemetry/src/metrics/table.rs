@@ -76,6 +76,9 @@ pub const TABLE: &[&Metric] = &[
     &IN_FLIGHT,
     &CONCURRENCY,
     &STALE_WRITES,
+    &RUNS_ALONE,
+    &NEWER_VERSION,
+    &LIMITS_MENDED,
     &LOOP_ERRORS,
     &PROVIDER_CALLS,
     &PROVIDER_SECONDS,
@@ -151,6 +154,21 @@ pub(super) const STALE_WRITES: Metric = counter(
     "spillway_stale_writes_total",
     &["queue", "operation"],
     "Writes of a run whose lease had gone to another worker; each changed nothing.",
+);
+pub(super) const RUNS_ALONE: Metric = counter(
+    "spillway_runs_alone_total",
+    &["queue"],
+    "Runs that had their process for themselves, because earlier claims of their message ended without a word.",
+);
+pub(super) const NEWER_VERSION: Metric = counter(
+    "spillway_newer_version_total",
+    &["queue"],
+    "Messages handed back because a newer version of the worker wrote them.",
+);
+pub(super) const LIMITS_MENDED: Metric = counter(
+    "spillway_limits_mended_total",
+    &["queue"],
+    "Keys, holds and waiting messages that did not fit together and were mended; expected to stay at nothing.",
 );
 pub(super) const LOOP_ERRORS: Metric = counter(
     "spillway_loop_errors_total",

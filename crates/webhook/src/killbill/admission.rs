@@ -2,10 +2,9 @@
 
 use contract::env::keys;
 use secrecy::{ExposeSecret, SecretString};
-use settings::{Env, Noted};
+use settings::{Env, Noted, is_same_secret};
 
 use crate::Unauthenticated;
-use crate::secret::is_same_secret;
 
 /// Checks that a delivery came by the internal route.
 #[derive(Clone, Debug)]

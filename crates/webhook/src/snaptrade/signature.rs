@@ -8,13 +8,12 @@ use base64::prelude::BASE64_STANDARD;
 use contract::env::keys;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
-use settings::{Env, Noted};
+use settings::{Env, Noted, is_same_secret};
 use sha2::Sha256;
 
 use crate::Unauthenticated;
 use crate::canonical::{Charset, canonical};
 use crate::object::Object;
-use crate::secret::is_same_secret;
 
 /// Checks a delivery's authenticity.
 #[derive(Clone, Debug)]

@@ -1,0 +1,107 @@
+//! Settles successes without an effect, many in one statement: while one statement runs, finished runs gather and go
+//! together in the next.
+
+use std::sync::Arc;
+
+use store::ledger::{Done, succeed};
+use store::{Fault, Pool};
+use telemetry::log::chain;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+/// Successes of one statement.
+const MOST: usize = 500;
+
+/// Statements under way at a time.
+const IN_FLIGHT: usize = 2;
+
+/// Why a success could not be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) fault: Fault,
+    pub(crate) chain: String,
+}
+
+impl From<store::Error> for Trouble {
+    fn from(error: store::Error) -> Self {
+        Self { fault: error.fault(), chain: chain(&error) }
+    }
+}
+
+/// The way to settle.
+#[derive(Clone)]
+pub(crate) struct Ticker {
+    sender: mpsc::UnboundedSender<Pending>,
+    room: Arc<Semaphore>,
+}
+
+struct Pending {
+    done: Done,
+    answer: oneshot::Sender<Result<bool, Trouble>>,
+}
+
+impl Ticker {
+    /// Starts. So many runs may wait for their settlement beside those that are at work.
+    pub(crate) fn start(pool: Pool, queue: &'static str, room: usize) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(gather(receiver, pool, queue));
+        Self { sender, room: Arc::new(Semaphore::new(room)) }
+    }
+
+    /// A place to wait for settlement.
+    pub(crate) async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        self.room.clone().acquire_owned().await.ok()
+    }
+
+    /// Settles. False where the lease had gone.
+    pub(crate) async fn settle(&self, done: Done) -> Result<bool, Trouble> {
+        let ended = || Trouble { fault: Fault::Other, chain: "the settling task has ended".to_owned() };
+        let (answer, answered) = oneshot::channel();
+        self.sender.send(Pending { done, answer }).map_err(|_| ended())?;
+        answered.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+async fn gather(mut waiting: mpsc::UnboundedReceiver<Pending>, pool: Pool, queue: &'static str) {
+    let slots = Arc::new(Semaphore::new(IN_FLIGHT));
+    let mut batch = Vec::with_capacity(MOST);
+    while waiting.recv_many(&mut batch, MOST).await > 0 {
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
+        while batch.len() < MOST
+            && let Ok(pending) = waiting.try_recv()
+        {
+            batch.push(pending);
+        }
+        let (batch, pool) = (std::mem::replace(&mut batch, Vec::with_capacity(MOST)), pool.clone());
+        tokio::spawn(async move {
+            settle(&pool, queue, batch).await;
+            drop(slot);
+        });
+    }
+}
+
+/// As a whole, or in halves where some row is to blame, until the one that is stands alone.
+async fn settle(pool: &Pool, queue: &'static str, batch: Vec<Pending>) {
+    let mut open = vec![batch];
+    while let Some(mut part) = open.pop() {
+        let runs: Vec<Done> = part.iter().map(|pending| pending.done.clone()).collect();
+        match succeed(pool, queue, &runs).await {
+            Ok(settled) => {
+                let settled: std::collections::HashSet<i64> = settled.into_iter().collect();
+                for pending in part {
+                    let is_ours = settled.contains(&pending.done.fence.msg_id);
+                    let _ = pending.answer.send(Ok(is_ours));
+                }
+            }
+            Err(error) if error.fault() == Fault::Values && part.len() > 1 => {
+                let second = part.split_off(part.len() / 2);
+                open.extend([second, part]);
+            }
+            Err(error) => {
+                let trouble = Trouble::from(error);
+                for pending in part {
+                    let _ = pending.answer.send(Err(trouble.clone()));
+                }
+            }
+        }
+    }
+}

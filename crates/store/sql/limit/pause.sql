@@ -1,0 +1,1 @@
+select spillway.limit_pause($1, $2, $3)::text;

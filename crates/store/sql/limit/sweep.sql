@@ -1,0 +1,1 @@
+select spillway.limit_sweep($1) as "mended!";

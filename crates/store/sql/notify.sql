@@ -1,0 +1,1 @@
+select pg_notify('spillway_' || q.name, '')::text from unnest($1::text[]) q (name);
