@@ -76,10 +76,9 @@ impl DeadReason {
         use ReplayPolicy::{ManualReconcile, RepairThenReplay, ReplaySameInput, Suppress};
         match self {
             // The fault may lie outside, where it passes or was mended, or in what the input names.
-            Self::AttemptsExhausted
-            | Self::WaitedTooLong
-            | Self::ProviderRejected
-            | Self::WorkerCrashed => &[ReplaySameInput, RepairThenReplay, Suppress, ManualReconcile],
+            Self::AttemptsExhausted | Self::WaitedTooLong | Self::ProviderRejected | Self::WorkerCrashed => {
+                &[ReplaySameInput, RepairThenReplay, Suppress, ManualReconcile]
+            }
             // Nothing is wrong with the input. A run whose effect was refused has also made its calls with it:
             // another input would make them once more for something else.
             Self::ProviderCooldown | Self::UnsupportedKind | Self::EffectRefused => {

@@ -235,7 +235,9 @@ impl Bench {
     }
 
     async fn crashes(&self, command: Uuid) -> i64 {
-        self.database.number(&format!("select crashes::bigint from spillway.command where id = '{command}'")).await
+        self.database
+            .number(&format!("select crashes::bigint from spillway.command where id = '{command}'"))
+            .await
     }
 
     fn runs(&self, outcome: &str) -> u64 {

@@ -56,7 +56,7 @@ pub async fn resume(pool: &Pool, key: &str, by: &str, why: &str) -> Result<bool,
     pool.bounded("resuming a key", async {
         let mut session = pool.session().await?;
         let was_paused =
-            sqlx::query_file_scalar!("sql/limit/resume.sql", key).fetch_one(&mut *session).await?;
+            sqlx::query_file_scalar!("sql/limit/resume.sql", key, by, why).fetch_one(&mut *session).await?;
         session.release();
         Ok(was_paused)
     })

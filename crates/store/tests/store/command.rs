@@ -19,7 +19,7 @@ use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, with_commands};
-use crate::samples::{claim, QUEUE, account, command, delivery, enqueue};
+use crate::samples::{QUEUE, account, claim, command, delivery, enqueue};
 
 const EVERYTHING: Filter = Filter { scope: None, workload: None, status: None, before: None, limit: 100 };
 

@@ -21,7 +21,8 @@ struct Gate {
 impl Gate {
     async fn new() -> Self {
         let database = Database::fresh().await;
-        let (worker, operator) = (database.pool_as("spillway_worker", 8), database.pool_as("spillway_operator", 1));
+        let (worker, operator) =
+            (database.pool_as("spillway_worker", 8), database.pool_as("spillway_operator", 1));
         Self { database, worker, operator }
     }
 
@@ -43,7 +44,9 @@ impl Gate {
     }
 
     async fn in_use(&self, key: &str) -> i64 {
-        self.database.number(&format!("select in_use::bigint from spillway.limit_key where key = '{key}'")).await
+        self.database
+            .number(&format!("select in_use::bigint from spillway.limit_key where key = '{key}'"))
+            .await
     }
 
     /// What is wrong with the gate: keys over their cap or with a wrong count, parked messages in no line, and lines
@@ -154,9 +157,15 @@ async fn a_paused_key_lets_nobody_in_until_it_is_resumed() {
     assert_eq!(keys[0].paused_by.as_deref(), Some("ann"));
     assert!(limit::resume(&gate.operator, "a", "ann", "well again").await.unwrap());
     assert_eq!(gate.claim(10).await, [second]);
-    assert!(!limit::resume(&gate.operator, "a", "ann", "well again").await.unwrap(), "it was not paused any more");
+    assert!(
+        !limit::resume(&gate.operator, "a", "ann", "well again").await.unwrap(),
+        "it was not paused any more"
+    );
     let audit = "select concat_ws(' ', actor, action, target, why) from spillway.operator_action order by id";
-    assert_eq!(gate.database.texts(audit).await, ["ann pause a the provider asked for it", "ann resume a well again"]);
+    assert_eq!(
+        gate.database.texts(audit).await,
+        ["ann pause a the provider asked for it", "ann resume a well again"]
+    );
 }
 
 #[tokio::test]
@@ -246,7 +255,8 @@ async fn whatever_happens_no_cap_is_passed_and_nobody_waits_for_nothing() {
                 9 if !running.is_empty() => {
                     // Its process died, and its lease ends.
                     let dead = running.swap_remove(dice.place(running.len()));
-                    let expire = format!("update pgmq.q_{QUEUE} set vt = now() where msg_id = {}", dead.msg_id);
+                    let expire =
+                        format!("update pgmq.q_{QUEUE} set vt = now() where msg_id = {}", dead.msg_id);
                     gate.database.execute(&expire).await;
                 }
                 _ => {
@@ -312,5 +322,8 @@ async fn four_claimers_on_hot_and_cold_keys_neither_overlap_nor_get_stuck() {
     assert_eq!(done, 360);
     assert_eq!(gate.faults().await, [""; 0]);
     assert_eq!(limit::sweep(&gate.worker, QUEUE).await.unwrap(), 0);
-    assert_eq!(gate.database.number("select coalesce(sum(in_use), 0)::bigint from spillway.limit_key").await, 0);
+    assert_eq!(
+        gate.database.number("select coalesce(sum(in_use), 0)::bigint from spillway.limit_key").await,
+        0
+    );
 }

@@ -11,7 +11,7 @@ use store::queue::{Beat, Claimed, Held, beat, hand_back};
 use testkit::Database;
 use uuid::Uuid;
 
-use crate::samples::{claim, FACTS, accept, connect_as, delivery};
+use crate::samples::{FACTS, accept, claim, connect_as, delivery};
 
 const PGMQ: &str = include_str!("fixtures/pgmq-1.5.1.sql");
 const RELATIONSHIPS: &QueueSpec = Workload::SpicedbRelationshipSync.queue();

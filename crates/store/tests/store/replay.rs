@@ -16,8 +16,8 @@ use store::{Pool, command};
 use testkit::Database;
 use uuid::Uuid;
 
-use crate::samples::claim;
 use crate::samples;
+use crate::samples::claim;
 
 const SYNCS: Workload = Workload::SnaptradeAccountSync;
 const FACTS: Workload = Workload::PaymentWebhookProcessing;

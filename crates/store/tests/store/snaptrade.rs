@@ -15,7 +15,7 @@ use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::SPEC;
-use crate::samples::{claim, accept, account, command, enqueue, sync};
+use crate::samples::{accept, account, claim, command, enqueue, sync};
 
 fn sealer(byte: u8) -> Sealer {
     Sealer::new(&SecretBox::new(Box::new([byte; 32])))

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::acl::is_forbidden;
 use crate::queue::SPEC;
-use crate::samples::{claim, QUEUE, account, command, connect_as, enqueue, refusal};
+use crate::samples::{QUEUE, account, claim, command, connect_as, enqueue, refusal};
 
 const PAYLOAD: &str = r#"'{"work_type": "holdings", "account_id": "00000000-0000-0000-0000-000000000001"}'"#;
 
