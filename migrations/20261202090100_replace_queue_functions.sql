@@ -332,7 +332,11 @@ $$;
 create function spillway.queue_claim(p_queue text, p_limit int, p_lease_ms bigint)
 returns setof spillway.claimed
 language sql rows 100 as $$
-  select * from spillway.queue_claim(p_queue, p_limit, p_limit, p_lease_ms, null, false) c where c.msg_id is not null
+  select c.msg_id, c.read_ct, c.due_at, c.claimed_at, c.message, c.id, c.kind, c.payload_version, c.payload, c.attempts,
+    c.outcomes, c.blocked_times, c.blocked_since, c.finished_at, c.traceparent, c.tracestate, c.lane, c.crashes,
+    c.alone_read_ct
+  from spillway.queue_claim(p_queue, p_limit, greatest(p_limit, 200), p_lease_ms, null, false) c
+  where c.msg_id is not null
 $$;
 
 do $$

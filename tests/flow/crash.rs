@@ -70,14 +70,16 @@ async fn a_worker_killed_in_the_middle_of_a_storm_loses_and_doubles_nothing() {
     let platform = Platform::with(2, 0).await;
     let first = Program::start("webhook-worker", WORKER, &platform.settings());
     let storm = tokio::spawn(storm(&platform));
+    let running = format!("pgmq.q_{QUEUE} where vt > now() and vt < spillway.parked_until()");
     eventually("the worker is in the middle of it", BUDGET, async || {
-        (platform.count("spillway.command where status = 'succeeded'").await >= 100).then_some(())
+        let has_begun = platform.count("spillway.command where status = 'succeeded'").await >= 100;
+        (has_begun && platform.count(&running).await > 0).then_some(())
     })
     .await;
     first.kill();
-    let in_flight = platform.count(&format!("pgmq.q_{QUEUE} where vt > now()")).await;
+    let in_flight = platform.count(&running).await;
     // The leases of the dead worker end in a minute; this test has no minute.
-    platform.database.execute(&format!("update pgmq.q_{QUEUE} set vt = now() where vt > now()")).await;
+    platform.database.execute(&format!("update {}", running.replace("where", "set vt = now() where"))).await;
     let second = Program::start("webhook-worker", WORKER, &platform.settings());
     let report = storm.await.unwrap();
 

@@ -117,6 +117,8 @@ impl Platform {
             client_id: "TESTCLIENT".to_owned(),
             consumer_key: CONSUMER_KEY.to_owned(),
             quota_per_minute: 100_000,
+            // Longer than nothing, so that there is work under way to be interrupted.
+            latency: Duration::from_millis(5),
             users: vec![user],
             ..Config::default()
         };

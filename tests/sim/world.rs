@@ -264,7 +264,9 @@ impl World {
     }
 
     async fn claim(&mut self) {
-        for claimed in claim(&self.worker, SPEC, &Ask::up_to(2)).await.unwrap().messages {
+        // Behind those that wait for one another's accounts there are more.
+        let ask = Ask { look: 200, ..Ask::up_to(2) };
+        for claimed in claim(&self.worker, SPEC, &ask).await.unwrap().messages {
             let ledger = claimed.command.expect("every message names a command");
             let job: AccountSync = serde_json::from_value(ledger.payload).unwrap();
             self.story.push(format!("{} is claimed as {:?}", ledger.id, claimed.fence));

@@ -684,10 +684,11 @@ async fn what_takes_its_process_down_too_often_is_given_up_without_another_run()
 #[tokio::test]
 async fn one_process_of_a_queue_at_a_time_runs_a_suspect_alone() {
     let bench = Bench::new().await;
-    let (first, second) = (bench.send(Act::Meet).await, bench.send(Act::Succeed).await);
+    let first = bench.send(Act::Meet).await;
     bench.silence(first, 2).await;
     let one = bench.run(|_| ());
     bench.meet.wait().await;
+    let second = bench.send(Act::Succeed).await;
     bench.silence(second, 2).await;
     let other = bench.run(|_| ());
     eventually("the other process gives the second suspect back", BUDGET, async || {

@@ -2,11 +2,10 @@
 //! promise nothing: a worker that hears none finds its work by looking.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::pool::{Options, Pool};
@@ -16,47 +15,38 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// Calls the workers of queues: the first of a burst at once, the rest together at its end.
 #[derive(Clone, Debug)]
-pub struct Notifier(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    queues: Mutex<BTreeSet<&'static str>>,
-    some: Notify,
-}
+pub struct Notifier(mpsc::UnboundedSender<&'static str>);
 
 impl Notifier {
-    /// Starts. The task ends with the last clone.
+    /// Starts. The task ends when every clone is gone and everything was called.
     pub fn start(pool: Pool) -> Self {
-        let shared = Arc::new(Shared::default());
-        let weak = Arc::downgrade(&shared);
+        let (sender, mut receiver) = mpsc::unbounded_channel();
         tokio::spawn(async move {
-            while let Some(shared) = weak.upgrade() {
-                let some = tokio::time::timeout(Duration::from_secs(1), shared.some.notified()).await;
-                let queues: Vec<String> =
-                    std::mem::take(&mut *lock(&shared.queues)).into_iter().map(str::to_owned).collect();
-                drop(shared);
-                if some.is_ok() && !queues.is_empty() {
-                    // A call that fails is a poll later.
-                    let _ = call(&pool, &queues).await;
-                    tokio::time::sleep(PACE).await;
+            while let Some(first) = receiver.recv().await {
+                let mut queues = BTreeSet::from([first]);
+                while let Ok(queue) = receiver.try_recv() {
+                    queues.insert(queue);
                 }
+                // A call that fails is a poll later.
+                let _ = call(&pool, queues).await;
+                tokio::time::sleep(PACE).await;
             }
         });
-        Self(shared)
+        Self(sender)
     }
 
     /// Says that something new is in a queue.
     pub fn notify(&self, queue: &'static str) {
-        if lock(&self.0.queues).insert(queue) {
-            self.0.some.notify_one();
-        }
+        // Nobody listens where the runtime is gone.
+        let _ = self.0.send(queue);
     }
 }
 
-async fn call(pool: &Pool, queues: &[String]) -> Result<(), Error> {
+async fn call(pool: &Pool, queues: BTreeSet<&'static str>) -> Result<(), Error> {
+    let queues: Vec<String> = queues.into_iter().map(str::to_owned).collect();
     pool.bounded("calling workers", async {
         let mut session = pool.session().await?;
-        sqlx::query_file!("sql/notify.sql", queues).fetch_all(&mut *session).await?;
+        sqlx::query_file!("sql/notify.sql", &queues).fetch_all(&mut *session).await?;
         session.release();
         Ok(())
     })
@@ -103,8 +93,4 @@ impl Listener {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -236,10 +236,14 @@ async fn a_callers_sync_counts_as_a_request_but_no_event_becomes_part_of_it() {
     assert!(command::cancel(&bench.gateway, caller.id).await.unwrap());
     assert_eq!(bench.row().await, "3 0 t", "the event's command waits on");
     // A run finds out whether there is anything left to do.
-    let (first, of_event) = (bench.claim().await, bench.claim().await);
-    assert_eq!(first.command.as_ref().map(|command| command.id), Some(caller.id));
+    let taken_back = bench.claim().await;
+    assert_eq!(taken_back.command.as_ref().map(|command| command.id), Some(caller.id));
+    drop_closed(&bench.worker, taken_back.fence).await.unwrap();
+    let of_event = bench.claim().await;
+    assert_eq!(of_event.command.as_ref().map(|command| command.id), event.command_id);
     assert_eq!(bench.start(&of_event).await, Start::Through(3));
     assert_eq!(bench.row().await, "3 0 f");
+    drop_closed(&bench.worker, of_event.fence).await.unwrap();
     assert_eq!(bench.start(&bench.claim().await).await, Start::Through(3), "as long as none has succeeded");
 }
 

@@ -221,7 +221,7 @@ async fn a_command_for_later_is_accepted_and_claimed_when_its_time_has_come() {
     // As exact as Postgres keeps it.
     let hour = (Utc::now() + chrono::Duration::hours(1)).trunc_subsecs(6);
     let past = Utc::now() - chrono::Duration::hours(1);
-    let at = |key: &str, time| NewCommand { not_before: Some(time), ..command(key, Uuid::nil()) };
+    let at = |key: &str, time| NewCommand { not_before: Some(time), ..command(key, Uuid::now_v7()) };
     let batch = [at("soon", soon), at("in an hour", hour), at("an hour ago", past)];
     enqueue(&gateway, &batch).await.unwrap();
     let mut statuses = Vec::new();
