@@ -57,7 +57,8 @@ fn run(mut command: Command, script: &str) -> anyhow::Result<f64> {
     let output = child.wait_with_output().context("waiting for pgbench")?;
     let complaints = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "pgbench failed ({}): {}", output.status, complaints.trim());
-    transactions_per_s(&String::from_utf8_lossy(&output.stdout)).context("pgbench told no rate: nothing ended in its time")
+    transactions_per_s(&String::from_utf8_lossy(&output.stdout))
+        .context("pgbench told no rate: nothing ended in its time")
 }
 
 /// Versions before 14 tell two rates, the last of them without the time for connecting.
