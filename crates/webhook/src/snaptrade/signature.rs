@@ -44,20 +44,25 @@ impl Verifier {
         if proven { Ok(()) } else { Err(Unauthenticated) }
     }
 
-    /// The forms that a signer may have signed, all of them compared whatever the first comparison says.
+    /// The different forms that a signer may have signed, all of them compared whatever the first comparison says.
     fn is_signed(&self, signature: &[u8], body: &[u8]) -> bool {
         let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
         let text = std::str::from_utf8(body).unwrap_or_default();
+        // The empty form stands for "not JSON": nobody's signature.
         let ascii = canonical(text, Charset::Ascii).unwrap_or_default();
-        let utf8 = canonical(text, Charset::Utf8).unwrap_or_default();
-        let forms = [ascii.as_bytes(), utf8.as_bytes(), body].map(|form| {
+        let mut forms = vec![ascii.as_bytes(), body];
+        // Where nothing had to be escaped both forms are one.
+        let utf8 = ascii.contains("\\u").then(|| canonical(text, Charset::Utf8).unwrap_or_default());
+        forms.extend(utf8.as_ref().map(String::as_bytes));
+        forms.dedup();
+        let proofs = forms.iter().map(|form| {
             let mut mac = Hmac::<Sha256>::new_from_slice(self.consumer_key.expose_secret().as_bytes())
                 .expect("HMAC takes keys of any length");
             mac.update(form);
-            // The empty form stands for "not JSON": nobody's signature.
             !form.is_empty() & mac.verify_slice(&signature).is_ok()
         });
-        forms.contains(&true)
+        // No short cut: how long it takes says nothing about which form was signed.
+        proofs.fold(false, |proven, proof| proven | proof)
     }
 
     fn holds_secret(&self, body: &[u8]) -> bool {
