@@ -12,9 +12,9 @@ use std::time::Duration;
 use contract::env::{Key, keys};
 use secrecy::{ExposeSecret, SecretString};
 use settings::{Env, Noted};
-use sqlx::pool::PoolConnection;
+use sqlx::pool::{PoolConnection, PoolConnectionMetadata};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Postgres};
+use sqlx::{ConnectOptions, Connection, Postgres};
 
 use crate::error::Error;
 
@@ -94,6 +94,8 @@ impl Pool {
         let inner = PgPoolOptions::new()
             .max_connections(size)
             .acquire_timeout(options.acquire)
+            .test_before_acquire(false)
+            .before_acquire(|connection, used| Box::pin(is_there(connection, used)))
             .after_release(|connection, _| Box::pin(is_clean(connection)))
             .connect_lazy_with(options.session_options(purpose)?);
         Ok(Self { inner, deadline: options.deadline })
@@ -175,6 +177,16 @@ impl Drop for Session {
 
 /// How long a returned connection may take to prove itself; one that takes longer is closed.
 const PROOF: Duration = Duration::from_secs(2);
+
+/// A connection that was in use a moment ago needs no question that costs a round trip.
+const FRESH: Duration = Duration::from_secs(1);
+
+async fn is_there(connection: &mut PgConnection, used: PoolConnectionMetadata) -> Result<bool, sqlx::Error> {
+    if used.idle_for < FRESH {
+        return Ok(true);
+    }
+    Ok(tokio::time::timeout(PROOF, connection.ping()).await.is_ok_and(|answer| answer.is_ok()))
+}
 
 async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     tokio::time::timeout(PROOF, is_outside_a_transaction(connection)).await.unwrap_or(Ok(false))
