@@ -95,6 +95,10 @@ pub enum Blocked {
     PaymentUnknown,
     /// The message was written by a newer version than the worker that claimed it.
     NewerVersion,
+    /// As many run already as a key that it needs lets in.
+    LimitReached,
+    /// An operator paused its queue or a key that it needs.
+    Paused,
 }
 
 #[cfg(test)]

@@ -84,7 +84,9 @@ impl WorkloadSpec {
             Blocked::ProviderCooldown => longer(self.not_yet_at_most, hours(24)),
             Blocked::PaymentPending => hours(7 * 24),
             Blocked::PaymentUnknown => hours(6 * 24),
-            Blocked::NotReady | Blocked::NewerVersion => self.not_yet_at_most,
+            Blocked::NotReady | Blocked::NewerVersion | Blocked::LimitReached | Blocked::Paused => {
+                self.not_yet_at_most
+            }
         }
     }
 

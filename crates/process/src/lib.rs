@@ -3,7 +3,6 @@
 //! platform's upkeep.
 
 mod dependency;
-mod dispatches;
 mod elected;
 mod exit;
 mod presence;

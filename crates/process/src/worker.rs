@@ -16,7 +16,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::dependency::{keep_checking, require};
-use crate::dispatches;
 use crate::exit::Error;
 use crate::presence::identity;
 use crate::start::Options;
@@ -85,8 +84,7 @@ pub async fn work<H: Handler>(
     let runner =
         Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
     let routes = probes::router(health.clone(), metrics.clone());
-    let routes =
-        routes.merge(dispatches::router(runner.dispatcher(), options.services, options.queue.workload));
+    let routes = routes.merge(queue::routes(runner.dispatcher(), options.services, options.queue.workload));
     let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
 
     let health_pool = pool("health", 1)?;

@@ -8,6 +8,7 @@ mod handler;
 mod heart;
 mod message;
 mod options;
+mod routes;
 mod run;
 mod runner;
 mod search;
@@ -19,6 +20,7 @@ mod wake;
 pub use dispatch::{Busy, Dispatch, Dispatched};
 pub use handler::{Call, Handler, Lease};
 pub use options::Options;
+pub use routes::routes;
 pub use runner::Runner;
 
 /// The runtime could not start. Once it runs, errors are counted, logged and tried again.

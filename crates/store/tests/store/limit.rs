@@ -8,9 +8,10 @@ use store::ledger::drop_closed;
 use store::limit::{self, key_of_queue};
 use store::queue::{Ask, Claimed, Fence, hand_back};
 use testkit::{Database, Dice};
+use uuid::Uuid;
 
 use crate::queue::{SPEC, expire_leases};
-use crate::samples::{QUEUE, claim};
+use crate::samples::{QUEUE, claim, command, enqueue};
 
 struct Gate {
     database: Database,
@@ -166,6 +167,22 @@ async fn a_paused_key_lets_nobody_in_until_it_is_resumed() {
         gate.database.texts(audit).await,
         ["ann pause a the provider asked for it", "ann resume a well again"]
     );
+}
+
+#[tokio::test]
+async fn a_command_in_line_says_so() {
+    let gate = Gate::new().await;
+    let gateway = gate.database.pool_as("spillway_gateway", 1);
+    let account = Uuid::now_v7();
+    let (first, second) = (command("key-1", account), command("key-2", account));
+    enqueue(&gateway, &[first.clone(), second.clone()]).await.unwrap();
+    let reason = async |id| store::command::get(&gateway, id).await.unwrap().unwrap().blocked_reason;
+    assert_eq!(gate.claim(2).await.len(), 1);
+
+    assert_eq!((reason(first.id).await, reason(second.id).await.as_deref()), (None, Some("limit_reached")));
+    let key = format!("snaptrade-account-sync:holdings:{account}");
+    limit::pause(&gate.operator, &key, "ann", "wrong credentials").await.unwrap();
+    assert_eq!(reason(second.id).await.as_deref(), Some("paused"));
 }
 
 #[tokio::test]

@@ -1,6 +1,17 @@
 -- The one way into the ledger and the queues now counts the syncs that callers put in, as intake counts those that
--- webhooks ask for.
--- Locks: none but the function's own row.
+-- webhooks ask for; and messages name their lane and their keys.
+-- Locks: none but the functions' own rows.
+
+-- The headers of a command's message: where it comes from, its lane, and the keys that it needs.
+create function spillway.headers_of(
+  traceparent text, tracestate text, correlation_id text, class smallint, workload text, payload jsonb) returns jsonb
+language sql immutable parallel safe as $$
+  select jsonb_strip_nulls(jsonb_build_object('traceparent', traceparent, 'tracestate', tracestate,
+    'x-correlation-id', correlation_id, 'lane', class, 'limits', spillway.limits_of(workload, payload)))
+$$;
+revoke all on function spillway.headers_of(text, text, text, smallint, text, jsonb) from public;
+grant execute on function spillway.headers_of(text, text, text, smallint, text, jsonb)
+  to spillway_gateway, spillway_operator;
 
 -- Takes an array of commands as the gateway builds them (see `store::command`) and answers, for each:
 --   new        the ledger row and the message were written,
@@ -45,11 +56,11 @@ begin
   for batch in
     select w.queue, coalesce(c.not_before, clock_timestamp()) as due,
       array_agg(jsonb_build_object('command', c.id, 'kind', c.kind, 'version', c.version)) as messages,
-      array_agg(jsonb_build_object('traceparent', c.traceparent, 'tracestate', c.tracestate,
-        'x-correlation-id', c.correlation_id)) as headers
+      array_agg(spillway.headers_of(c.traceparent, c.tracestate, c.correlation_id, c.class, c.workload, c.payload))
+        as headers
     from jsonb_to_recordset(p_commands) as c (
-      id uuid, workload text, kind text, version int, not_before timestamptz, traceparent text,
-      tracestate text, correlation_id text)
+      id uuid, workload text, kind text, version int, payload jsonb, class smallint, not_before timestamptz,
+      traceparent text, tracestate text, correlation_id text)
     join spillway.workload w on w.kind = c.workload
     where c.id = any (made)
     group by w.queue, c.not_before

@@ -9,10 +9,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use contract::Workload;
-use queue::{Busy, Dispatch};
 use serde_json::json;
 use settings::Services;
 use telemetry::log::chain;
+
+use crate::dispatch::{Busy, Dispatch};
 
 struct Door<D> {
     dispatcher: D,
@@ -21,7 +22,7 @@ struct Door<D> {
 }
 
 /// The route, for a worker of this workload.
-pub(crate) fn router<D: Dispatch>(dispatcher: D, services: Services, workload: Workload) -> Router {
+pub fn routes<D: Dispatch>(dispatcher: D, services: Services, workload: Workload) -> Router {
     let door = Arc::new(Door { dispatcher, services, workload });
     Router::new()
         .route("/internal/queue-workloads/{workload_kind}/dispatches", post(dispatch::<D>))
