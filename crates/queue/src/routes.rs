@@ -12,6 +12,7 @@ use contract::Workload;
 use serde_json::json;
 use settings::Services;
 use telemetry::log::chain;
+use uuid::Uuid;
 
 use crate::dispatch::{Busy, Dispatch};
 
@@ -92,8 +93,12 @@ impl IntoResponse for Refusal {
         };
         let title = status.canonical_reason().unwrap_or_default();
         let body = json!({
-            "type": format!("urn:spillway:problem:{code}"), "title": title, "status": status.as_u16(), "code": code,
+            "type": format!("urn:spillway:problem:{code}"),
+            "title": title,
+            "status": status.as_u16(),
+            "code": code,
             "detail": detail,
+            "correlation_id": Uuid::now_v7().simple().to_string(),
         });
         let mut response =
             (status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response();
@@ -101,5 +106,70 @@ impl IntoResponse for Refusal {
             response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("5"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+    use secrecy::SecretString;
+    use serde_json::Value;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::Dispatched;
+
+    const WORKLOAD: Workload = Workload::SettlementExport;
+
+    /// Answers two dispatches, then is busy.
+    struct Scripted(std::sync::atomic::AtomicU32);
+
+    impl Dispatch for Scripted {
+        async fn dispatch(&self) -> Result<Dispatched, Busy> {
+            match self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+                0 => Ok(Dispatched {
+                    workload: WORKLOAD.kind(),
+                    claimed: 2,
+                    succeeded: 2,
+                    ..Dispatched::default()
+                }),
+                1 => Err(Busy::UnderWay),
+                _ => Err(Busy::NotReady),
+            }
+        }
+    }
+
+    async fn ask(routes: &Router, kind: &str, token: Option<&str>) -> (StatusCode, Value) {
+        let mut request = Request::post(format!("/internal/queue-workloads/{kind}/dispatches"));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let response = routes.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_scheduler_with_a_token_gets_one_dispatch_at_a_time_of_the_workers_own_workload() {
+        let services = Services::new(SecretString::from("token"), Vec::new());
+        let routes = routes(Scripted(0.into()), services, WORKLOAD);
+        for wrong in [None, Some("other"), Some("")] {
+            assert_eq!(ask(&routes, WORKLOAD.kind(), wrong).await.0, StatusCode::UNAUTHORIZED);
+        }
+        let (status, foreign) = ask(&routes, "document-rendering", Some("token")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(foreign["detail"].as_str().unwrap().contains("render-worker"), "{foreign}");
+        assert_eq!(ask(&routes, "no-such-kind", Some("token")).await.0, StatusCode::NOT_FOUND);
+
+        let (status, answer) = ask(&routes, WORKLOAD.kind(), Some("token")).await;
+        assert_eq!(
+            (status, &answer["claimed"], &answer["succeeded"]),
+            (StatusCode::OK, &json!(2), &json!(2))
+        );
+        let (status, busy) = ask(&routes, WORKLOAD.kind(), Some("token")).await;
+        assert_eq!((status, &busy["code"]), (StatusCode::CONFLICT, &json!("dispatch_under_way")));
+        assert_eq!(ask(&routes, WORKLOAD.kind(), Some("token")).await.0, StatusCode::SERVICE_UNAVAILABLE);
     }
 }
