@@ -26,7 +26,10 @@ pub(crate) async fn listen(
     stop: CancellationToken,
 ) {
     if !options.can_listen() {
-        tracing::info!(queue = queue.name, "behind a transaction pooler; looking for work instead of listening");
+        tracing::info!(
+            queue = queue.name,
+            "behind a transaction pooler; looking for work instead of listening"
+        );
         return;
     }
     stop.run_until_cancelled(async {

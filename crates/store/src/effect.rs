@@ -1,8 +1,8 @@
 //! What a successful run changes besides ledger and queue, applied by the runtime in the same fenced commit.
 
+use crate::pool::Connection;
 use contract::snaptrade::WorkType;
 use serde_json::{Value, json};
-use crate::pool::Connection;
 
 use crate::account_sync;
 use crate::snaptrade::{self, Holdings, Transactions};

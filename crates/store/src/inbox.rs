@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::pool::Connection;
 use bytes::Bytes;
 use contract::NewCommand;
 use contract::snaptrade::WorkType;
-use crate::pool::Connection;
 use uuid::Uuid;
 
 use crate::snaptrade::AccountsChange;

@@ -63,7 +63,9 @@ pub async fn run(options: &Options) -> Result<Report, Error> {
 /// A pooler refuses parameters of a session that it would have to keep.
 fn not_connected(source: sqlx::Error) -> Error {
     match &source {
-        sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(PROTOCOL_VIOLATION) => Error::Pooler,
+        sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(PROTOCOL_VIOLATION) => {
+            Error::Pooler
+        }
         _ => Error::Query { operation: "connecting to migrate", source },
     }
 }

@@ -335,11 +335,7 @@ async fn send_again(
     Ok(())
 }
 
-async fn close(
-    connection: &mut Connection,
-    status: Status,
-    outcomes: &[Outcome],
-) -> Result<(), sqlx::Error> {
+async fn close(connection: &mut Connection, status: Status, outcomes: &[Outcome]) -> Result<(), sqlx::Error> {
     sqlx::query_file!("sql/replay/close.sql", &granted(outcomes), status.to_string())
         .execute(connection)
         .await?;

@@ -105,10 +105,7 @@ impl AccountsChange {
 }
 
 /// Remembers to which connections accounts belong: (account, connection) each.
-pub(crate) async fn connect(
-    connection: &mut Connection,
-    links: &[(Uuid, Uuid)],
-) -> Result<(), sqlx::Error> {
+pub(crate) async fn connect(connection: &mut Connection, links: &[(Uuid, Uuid)]) -> Result<(), sqlx::Error> {
     if links.is_empty() {
         return Ok(());
     }

@@ -70,7 +70,10 @@ enum Open {
 impl Connection {
     fn statement<Q>(&mut self, query: Q) -> (&mut sqlx::PgConnection, Statement<Q>) {
         let has_name = matches!(self.manner, Manner::Session);
-        debug_assert!(has_name || self.open != Open::Nothing, "behind a pooler a call ends with its transaction");
+        debug_assert!(
+            has_name || self.open != Open::Nothing,
+            "behind a pooler a call ends with its transaction"
+        );
         (&mut self.inner, Statement { query, has_name })
     }
 
