@@ -9,6 +9,7 @@ mod dead_letters;
 mod door;
 mod killbill;
 mod platform;
+mod pooler;
 mod program;
 mod standard;
 mod start;

@@ -132,3 +132,25 @@ async fn every_program_explains_itself() {
         assert!(said.contains("Usage:") && said.len() > 200, "{said}");
     }
 }
+
+#[tokio::test]
+async fn a_standby_is_named_with_exit_69() {
+    let platform = Platform::with_accounts(0).await;
+    for (program, arguments, url) in [
+        ("gateway", &["--check"][..], "SANMOPIA_GATEWAY_DATABASE_URL"),
+        ("webhook-worker", WORKER, "SANMOPIA_WORKER_DATABASE_URL"),
+    ] {
+        let mut settings = platform.settings();
+        for (name, value) in
+            [(url, testkit::standby_url()), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())]
+        {
+            settings.retain(|(known, _)| known != name);
+            settings.push((name.to_owned(), value));
+        }
+        let output = run(program, arguments, &settings);
+        let said = text(&output);
+
+        assert_eq!(output.status.code(), Some(69), "{program}: {said}");
+        assert!(said.contains("is a standby"), "{program}: {said}");
+    }
+}

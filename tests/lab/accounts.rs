@@ -40,7 +40,7 @@ pub(crate) async fn load(
     accounts: &[Uuid],
 ) -> anyhow::Result<()> {
     let mut env = settings::Env::of_pairs(settings.pairs());
-    let options = store::Options::read(&mut env, &contract::env::keys::OPERATOR_DATABASE_URL);
+    let options = store::Options::read_direct(&mut env, &contract::env::keys::OPERATOR_DATABASE_URL);
     let key = env.secret_key(&contract::env::keys::DATA_KEY);
     env.finish()?;
     let (Ok(options), Ok(key)) = (options, key) else { unreachable!("`finish` has seen no mistake") };

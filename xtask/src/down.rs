@@ -42,18 +42,18 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
 /// Leaves the lock that this command holds, and what a test run or a bench is using.
 fn wipe(home: &Home) -> anyhow::Result<()> {
     let others = [
-        (Purpose::Tests, home.tests(), home.tests_lock()),
-        (Purpose::Bench, home.bench(), home.bench_lock()),
+        (&[Purpose::Tests, Purpose::Standby][..], home.tests(), home.tests_lock()),
+        (&[Purpose::Bench], home.bench(), home.bench_lock()),
     ];
     let mut busy = Vec::new();
     let mut free = vec![Purpose::Platform];
     // Held until all is deleted, or one could start meanwhile.
     let mut locks = Vec::new();
-    for (purpose, folder, lock) in others {
+    for (purposes, folder, lock) in others {
         let lock = home::open_lock(&lock)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => busy.push(folder),
-            _ => free.push(purpose),
+            _ => free.extend(purposes),
         }
         locks.push(lock);
     }

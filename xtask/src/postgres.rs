@@ -5,6 +5,7 @@
 mod account;
 pub(crate) mod forgotten;
 mod install;
+pub(crate) mod pooler;
 mod programs;
 pub(crate) mod psql;
 pub(crate) mod server;
@@ -42,6 +43,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Purpose {
     Platform,
     Tests,
+    /// For tests that must not be able to store anything.
+    Standby,
     Bench,
 }
 
@@ -50,6 +53,7 @@ impl Purpose {
         match self {
             Self::Platform => home.folder().join("postgres"),
             Self::Tests => home.tests().join("postgres"),
+            Self::Standby => home.tests().join("standby"),
             Self::Bench => home.bench().join("postgres"),
         }
     }
@@ -58,6 +62,7 @@ impl Purpose {
         home.outside().join(match self {
             Self::Platform => "postgres",
             Self::Tests => "test-postgres",
+            Self::Standby => "test-standby",
             Self::Bench => "bench-postgres",
         })
     }
@@ -71,6 +76,7 @@ impl Purpose {
         match self {
             Self::Platform => home.log("postgres"),
             Self::Tests => home.tests().join("postgres.log"),
+            Self::Standby => home.tests().join("standby.log"),
             Self::Bench => home.bench().join("postgres.log"),
         }
     }
@@ -80,6 +86,8 @@ impl Purpose {
         match self {
             Self::Platform | Self::Bench => 300,
             Self::Tests => 400,
+            // No fewer than its data were made with.
+            Self::Standby => 100,
         }
     }
 
@@ -126,6 +134,9 @@ impl Cluster {
         let cluster = Self { programs, place, password, max_connections, own_settings, port, log };
         if !cluster.data().exists() {
             cluster.make_data()?;
+        }
+        if purpose == Purpose::Standby {
+            cluster.follow_nobody()?;
         }
         Ok(cluster)
     }
@@ -191,6 +202,13 @@ impl Cluster {
         fs::rename(&unfinished, self.data()).context("naming the finished data directory")
     }
 
+    /// A standby that no primary sends anything to: it recovers for ever and answers reads.
+    fn follow_nobody(&self) -> anyhow::Result<()> {
+        let signal = self.data().join("standby.signal");
+        private_file::write(&signal, "")?;
+        self.place.hand_over(&signal)
+    }
+
     /// On the command line, so that what holds is what `ps` shows and no file of the data directory
     /// has to be kept in step.
     fn server(&self) -> Command {
@@ -238,7 +256,8 @@ impl Cluster {
     fn says_ready(&self, pid: u32) -> bool {
         let text = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
+        lines.first() == Some(&pid.to_string().as_str())
+            && matches!(lines.get(7), Some(&("ready" | "standby")))
     }
 }
 

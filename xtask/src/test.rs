@@ -4,12 +4,17 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::home::Home;
-use crate::postgres::test_server::TestServer;
+use crate::postgres::pooler::Pooler;
+use crate::postgres::test_server::{self, TestServer};
 use crate::terminal::say;
 use crate::{command, workspace};
 
 /// Where the tests look for a server on which they may make databases.
 const SERVER_KEY: &str = "SPILLWAY_TEST_POSTGRES";
+/// Where they look for a server that is a standby.
+const STANDBY_KEY: &str = "SPILLWAY_TEST_STANDBY";
+/// Where they look for a transaction pooler in front of it.
+const POOLER_KEY: &str = "SPILLWAY_TEST_POOLER";
 
 const HELP: &str = "\
 What follows `--` goes to `cargo test`:
@@ -17,7 +22,9 @@ What follows `--` goes to `cargo test`:
   cargo xtask test -- -p policy -- --nocapture
 
 SPILLWAY_TEST_POSTGRES=postgres://… uses a server of yours instead; its user must be allowed to create
-databases and roles.";
+databases and roles. SPILLWAY_TEST_STANDBY=postgres://… then names a standby, and SPILLWAY_TEST_POOLER=HOST:PORT
+a pgbouncer in transaction mode in front of your server, which knows that user and, with the same password,
+spillway_gateway_pooled and spillway_worker_pooled.";
 
 /// Run all tests, with a private Postgres that is up for as long as they run
 #[derive(clap::Args)]
@@ -33,11 +40,20 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let server = if given.is_none() { Some(TestServer::start(home)?) } else { None };
     let url = given.or_else(|| server.as_ref().map(|server| server.url("postgres"))).unwrap_or_default();
 
+    let standby = server.as_ref().map(|_| test_server::start_standby(home)).transpose()?;
+    let pooler = server.as_ref().map(|server| Pooler::start(home, server.cluster())).transpose()?;
+
     let started = Instant::now();
     // Flow tests start the platform's programs, which `cargo test` alone would not build.
     command::run(workspace::cargo(home.root()).args(["build", "--locked", "--workspace", "--bins"]))?;
     let mut cargo = workspace::cargo(home.root());
     cargo.args(cargo_arguments(&args.cargo)).env(SERVER_KEY, url);
+    if let Some(standby) = &standby {
+        cargo.env(STANDBY_KEY, standby.cluster().url("postgres"));
+    }
+    if let Some(pooler) = &pooler {
+        cargo.env(POOLER_KEY, pooler.address());
+    }
     let status = command::status(&mut cargo)?;
 
     let seconds = started.elapsed().as_secs();

@@ -24,7 +24,7 @@ pub(crate) struct Author {
 /// A connection, and who uses it.
 pub(crate) fn identified(author: &Author) -> Result<(Pool, String), Error> {
     let (_, (options, named), _) = process::load(|env| {
-        let options = store::Options::read(env, &keys::OPERATOR_DATABASE_URL);
+        let options = store::Options::read_direct(env, &keys::OPERATOR_DATABASE_URL);
         let named = match &author.operator {
             Some(_) => Ok(None),
             None if env.is_set(&keys::OPERATOR) => env.text(&keys::OPERATOR).map(Some),

@@ -44,7 +44,7 @@ struct User {
 pub(crate) async fn run(action: &Action, as_json: bool) -> Result<(), Error> {
     let Action::Snaptrade { file } = action;
     let (_, (options, key), _) = process::load(|env| {
-        let options = store::Options::read(env, &keys::OPERATOR_DATABASE_URL);
+        let options = store::Options::read_direct(env, &keys::OPERATOR_DATABASE_URL);
         let key = env.secret_key(&keys::DATA_KEY);
         Ok((options?, key?))
     })?;

@@ -78,6 +78,6 @@ async fn run(args: &Args) -> Result<(), Error> {
 /// Connections with the operators' login.
 fn database() -> Result<Pool, Error> {
     let (_, options, _) =
-        process::load(|env| store::Options::read(env, &contract::env::keys::OPERATOR_DATABASE_URL))?;
+        process::load(|env| store::Options::read_direct(env, &contract::env::keys::OPERATOR_DATABASE_URL))?;
     Pool::prepare(&options, "cli", 2).map_err(|error| Error::failed("preparing a connection", error))
 }

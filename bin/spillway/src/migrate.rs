@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::show;
 
 pub(crate) async fn run(as_json: bool) -> Result<(), Error> {
-    let (_, options, _) = process::load(|env| store::Options::read(env, &keys::DATABASE_URL))?;
+    let (_, options, _) = process::load(|env| store::Options::read_direct(env, &keys::DATABASE_URL))?;
     let report = store::migrate::run(&options)
         .await
         .map_err(|error| Error::failed("migrating the database", error))?;

@@ -46,6 +46,8 @@ pub enum Unit {
     LogFilter,
     /// `json` or `pretty`.
     LogFormat,
+    /// `none` or `transaction`.
+    Pooler,
 }
 
 impl Unit {
@@ -66,6 +68,7 @@ impl Unit {
             Self::Text => "text",
             Self::LogFilter => "filter",
             Self::LogFormat => "json|pretty",
+            Self::Pooler => "none|transaction",
         }
     }
 

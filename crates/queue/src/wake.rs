@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long the database may take to show that it is there.
 const PROOF: Duration = Duration::from_secs(5);
 
-/// Listens until `stop`, and wakes whoever waits for `call`.
+/// Listens until `stop`, and wakes whoever waits for `call`; where nobody can listen, it ends at once.
 pub(crate) async fn listen(
     options: store::Options,
     queue: QueueSpec,
@@ -25,6 +25,13 @@ pub(crate) async fn listen(
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) {
+    if !options.can_listen() {
+        tracing::info!(
+            queue = queue.name,
+            "behind a transaction pooler; looking for work instead of listening"
+        );
+        return;
+    }
     stop.run_until_cancelled(async {
         loop {
             if let Err(error) = hear(&options, queue.name, &call).await {

@@ -10,12 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use contract::NewCommand;
 use contract::snaptrade::WorkType;
-use sqlx::Connection;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::pool::Pool;
+use crate::pool::{Connection, Pool};
 use crate::queue::Fence;
 
 /// An event's wish for a sync.
@@ -44,7 +42,7 @@ impl Request<'_> {
 
 /// Counts the requests. Answers, for each kind and account, the command that waits.
 pub(crate) async fn request(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     requests: &[Request<'_>],
 ) -> Result<HashMap<(WorkType, Uuid), Waiting>, sqlx::Error> {
     if requests.is_empty() {
@@ -117,7 +115,7 @@ pub async fn start(
             Start::Lost
         };
         transaction.commit().await?;
-        session.release();
+        session.release().await?;
         Ok(start)
     })
     .await
@@ -125,7 +123,7 @@ pub async fn start(
 
 /// Moves the mark of what is done; part of a sync's effect.
 pub(crate) async fn finish(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     work_type: WorkType,
     account_id: Uuid,
     through: i64,

@@ -6,11 +6,10 @@ use chrono::{DateTime, Utc};
 use contract::{NewCommand, Status, Workload};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::pool::Pool;
+use crate::pool::{Connection, Pool};
 
 /// What became of a command that was put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub struct Enqueued {
 
 /// Puts commands in within the caller's transaction. Answers each by the id that was asked for.
 pub(crate) async fn enqueue(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     commands: &[&NewCommand],
 ) -> Result<HashMap<Uuid, Enqueued>, sqlx::Error> {
     if commands.is_empty() {
@@ -148,7 +147,7 @@ pub async fn get(pool: &Pool, id: Uuid) -> Result<Option<Command>, Error> {
         let mut session = pool.session().await?;
         let command =
             sqlx::query_file_as!(Command, "sql/command/get.sql", id).fetch_optional(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(command)
     })
     .await
@@ -222,7 +221,7 @@ pub async fn list(pool: &Pool, filter: &Filter) -> Result<Vec<Command>, Error> {
                     .await?
             }
         };
-        session.release();
+        session.release().await?;
         Ok(commands)
     })
     .await
@@ -237,7 +236,7 @@ pub async fn cancel(pool: &Pool, id: Uuid) -> Result<bool, Error> {
         let mut session = pool.session().await?;
         let cancelled =
             sqlx::query_file_scalar!("sql/command/cancel.sql", id).fetch_optional(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(cancelled.is_some())
     })
     .await

@@ -43,15 +43,16 @@ impl Row {
     }
 }
 
-/// Succeeds when every workload's row and queues are there and say what the contract says.
+/// Succeeds when the server can be written to, and every workload's row and queues are there and say what the contract says.
 pub async fn require(pool: &Pool) -> Result<(), Error> {
+    pool.ping().await?;
     let (rows, queues): (Vec<Row>, Vec<String>) = pool
         .bounded("comparing the database with the contract", async {
             let mut session = pool.session().await?;
             let rows =
                 sqlx::query_file_as!(Row, "sql/contract/workloads.sql").fetch_all(&mut *session).await?;
             let queues = sqlx::query_file_scalar!("sql/contract/queues.sql").fetch_all(&mut *session).await?;
-            session.release();
+            session.release().await?;
             Ok((rows, queues))
         })
         .await

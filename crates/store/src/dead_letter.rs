@@ -76,7 +76,7 @@ pub async fn list(pool: &Pool, workload: Option<Workload>, limit: u32) -> Result
         )
         .fetch_all(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(letters)
     })
     .await
@@ -105,7 +105,7 @@ pub async fn show(pool: &Pool, id: Uuid) -> Result<Option<Details>, Error> {
                 Some(Details { letter, message, failures, actions })
             }
         };
-        session.release();
+        session.release().await?;
         Ok(details)
     })
     .await

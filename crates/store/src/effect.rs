@@ -1,8 +1,8 @@
 //! What a successful run changes besides ledger and queue, applied by the runtime in the same fenced commit.
 
+use crate::pool::Connection;
 use contract::snaptrade::WorkType;
 use serde_json::{Value, json};
-use sqlx::postgres::PgConnection;
 
 use crate::account_sync;
 use crate::snaptrade::{self, Holdings, Transactions};
@@ -53,7 +53,7 @@ impl Effect {
         }
     }
 
-    pub(crate) async fn apply(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn apply(&self, connection: &mut Connection) -> Result<(), sqlx::Error> {
         match self {
             Self::None => Ok(()),
             Self::SnaptradeHoldings { holdings, through } => {

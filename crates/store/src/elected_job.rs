@@ -12,7 +12,7 @@ pub async fn hold(pool: &Pool, job: &str, holder: &str, lease: Duration) -> Resu
         let held = sqlx::query_file_scalar!("sql/elected_job/hold.sql", job, holder, lease.as_secs_f64())
             .fetch_optional(&mut *session)
             .await?;
-        session.release();
+        session.release().await?;
         Ok(held.is_some())
     })
     .await
@@ -23,7 +23,7 @@ pub async fn release(pool: &Pool, job: &str, holder: &str) -> Result<(), Error> 
     pool.bounded("giving an elected job back", async {
         let mut session = pool.session().await?;
         sqlx::query_file!("sql/elected_job/release.sql", job, holder).execute(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await

@@ -12,6 +12,13 @@ pub enum Error {
     Deadline { operation: &'static str, limit: Duration },
     #[error("the database URL is not usable")]
     Url { source: sqlx::Error },
+    #[error("the server is a standby, which can store nothing; the URL must lead to the primary")]
+    Standby,
+    #[error(
+        "the database URL leads through a transaction pooler, which loses the lock on migrations; \
+         give SANMOPIA_DATABASE_URL the server's own address"
+    )]
+    Pooler,
     #[error("installing pgmq's SQL")]
     InstallPgmq { source: pgmq::PgmqError },
     #[error("applying migrations")]
@@ -41,7 +48,7 @@ impl Error {
     /// Decides on the SQLSTATE, never on the text.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Deadline { .. } => Fault::Passing,
+            Self::Deadline { .. } | Self::Standby => Fault::Passing,
             Self::Query { source, .. } => fault_of(source),
             _ => Fault::Other,
         }

@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::pool::Connection;
 use bytes::Bytes;
 use contract::NewCommand;
 use contract::snaptrade::WorkType;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::snaptrade::AccountsChange;
@@ -117,7 +117,7 @@ pub(crate) struct Written {
 
 /// Writes the rows.
 pub(crate) async fn write(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     deliveries: &[&Delivery],
 ) -> Result<Written, sqlx::Error> {
     let mut receipts: HashMap<Uuid, Receipt> = HashMap::with_capacity(deliveries.len());
@@ -157,7 +157,7 @@ pub(crate) async fn write(
 }
 
 /// Says which command a delivery became part of, where that is not the one it was written with.
-pub(crate) async fn link(connection: &mut PgConnection, links: &[(Uuid, Uuid)]) -> Result<(), sqlx::Error> {
+pub(crate) async fn link(connection: &mut Connection, links: &[(Uuid, Uuid)]) -> Result<(), sqlx::Error> {
     if links.is_empty() {
         return Ok(());
     }
@@ -210,7 +210,7 @@ impl<'a> Row<'a> {
 
 /// Inserts what is not there yet; answers the ids that were, with their commands.
 async fn insert(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     rows: &mut [Row<'_>],
 ) -> Result<Vec<(Uuid, Option<Uuid>)>, sqlx::Error> {
     if rows.is_empty() {
@@ -253,7 +253,7 @@ struct Winner {
 /// The accepted rows that kept `rows` out. A statement of its own: what a concurrent transaction committed
 /// while the insert waited for it is invisible to the insert and visible to this.
 async fn winners(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     rows: &[Row<'_>],
 ) -> Result<HashMap<Uuid, Winner>, sqlx::Error> {
     if rows.is_empty() {
@@ -277,7 +277,7 @@ async fn winners(
 
 /// Keeps what can't be accepted; the same delivery again finds its first row.
 async fn set_aside(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     rows: &mut [Row<'_>],
 ) -> Result<Vec<(Uuid, Receipt)>, sqlx::Error> {
     if rows.is_empty() {

@@ -7,8 +7,6 @@ use std::collections::HashMap;
 
 use contract::NewCommand;
 use contract::snaptrade::{AccountSync, WorkType};
-use sqlx::Connection;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::account_sync::{self, Request, Waiting};
@@ -16,7 +14,7 @@ use crate::command::{self, Enqueued};
 use crate::error::Error;
 use crate::inbox::{self, Delivery, Fate, Outcome, Receipt, Written};
 use crate::payment_feed;
-use crate::pool::Pool;
+use crate::pool::{Connection, Pool};
 use crate::snaptrade::{self, Account};
 
 /// One thing to take in.
@@ -50,7 +48,7 @@ pub async fn take_in(
         let known = snaptrade::known(&mut transaction, accounts).await?;
         let taken = write(&mut transaction, &decide(&known)).await?;
         transaction.commit().await?;
-        session.release();
+        session.release().await?;
         Ok(taken)
     })
     .await
@@ -58,7 +56,7 @@ pub async fn take_in(
 
 /// The order is everybody's, so that two gateways never wait for one another in a circle: inbox, accounts, syncs,
 /// feeds, ledger, queues; and within each the order of its keys.
-async fn write(connection: &mut PgConnection, items: &[Item]) -> Result<Vec<Taken>, sqlx::Error> {
+async fn write(connection: &mut Connection, items: &[Item]) -> Result<Vec<Taken>, sqlx::Error> {
     let webhooks: Vec<&Delivery> = items.iter().filter_map(Item::webhook).collect();
     let Written { mut receipts, new } = inbox::write(connection, &webhooks).await?;
     let new: Vec<&Delivery> = webhooks.into_iter().filter(|delivery| new.contains(&delivery.id)).collect();
@@ -124,7 +122,7 @@ fn fact(delivery: &Delivery) -> Option<(&str, Uuid, Uuid)> {
 /// Applies what webhooks say about accounts, in the order of the batch. Answers the syncs of the accounts that were
 /// opened.
 async fn change_accounts(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     new: &[&Delivery],
 ) -> Result<Vec<(Uuid, AccountSync, NewCommand)>, sqlx::Error> {
     let mut syncs = Vec::new();

@@ -5,13 +5,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use contract::{Blocked, Cause, DeadReason, Workload};
 use serde_json::Value;
-use sqlx::Connection;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::effect::Effect;
 use crate::error::Error;
-use crate::pool::{Pool, Session};
+use crate::pool::{Connection, Pool, Session};
 use crate::queue::{Fence, milliseconds};
 
 /// A run that succeeded.
@@ -34,7 +32,7 @@ pub async fn succeed(pool: &Pool, queue: &'static str, runs: &[Done]) -> Result<
     pool.bounded("settling successes", async {
         let mut session = pool.session().await?;
         let settled = settle_successes(&mut session, queue, runs).await?;
-        session.release();
+        session.release().await?;
         Ok(settled)
     })
     .await
@@ -63,14 +61,14 @@ pub async fn succeed_with(pool: &Pool, run: &Done, effect: &Effect) -> Result<bo
         } else {
             transaction.rollback().await?;
         }
-        session.release();
+        session.release().await?;
         Ok(ours)
     })
     .await
 }
 
 async fn settle_successes(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     queue: &str,
     runs: &[Done],
 ) -> Result<Vec<i64>, sqlx::Error> {
@@ -135,7 +133,7 @@ async fn postpone(pool: &Pool, run: &Unfinished<'_>, why: Option<Blocked>) -> Re
     )
     .fetch_optional(&mut *session)
     .await?;
-    session.release();
+    session.release().await?;
     Ok(moved.is_some())
 }
 
@@ -185,7 +183,7 @@ pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
         )
         .fetch_optional(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(buried.is_some())
     })
     .await
@@ -199,7 +197,7 @@ pub async fn drop_closed(pool: &Pool, fence: Fence) -> Result<bool, Error> {
             sqlx::query_file_scalar!("sql/ledger/drop_closed.sql", fence.queue, fence.msg_id, fence.read_ct)
                 .fetch_optional(&mut *session)
                 .await?;
-        session.release();
+        session.release().await?;
         Ok(gone.is_some())
     })
     .await

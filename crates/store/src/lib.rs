@@ -33,4 +33,4 @@ mod pool;
 
 pub use effect::Effect;
 pub use error::{Error, Fault};
-pub use pool::{Options, Pool};
+pub use pool::{Options, Pool, Pooler};

@@ -34,7 +34,7 @@ pub async fn list(pool: &Pool, limit: u32) -> Result<Vec<Key>, Error> {
         let keys = sqlx::query_file_as!(Key, "sql/limit/list.sql", i64::from(limit))
             .fetch_all(&mut *session)
             .await?;
-        session.release();
+        session.release().await?;
         Ok(keys)
     })
     .await
@@ -45,7 +45,7 @@ pub async fn pause(pool: &Pool, key: &str, by: &str, why: &str) -> Result<(), Er
     pool.bounded("pausing a key", async {
         let mut session = pool.session().await?;
         sqlx::query_file!("sql/limit/pause.sql", key, by, why).fetch_one(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await
@@ -57,7 +57,7 @@ pub async fn resume(pool: &Pool, key: &str, by: &str, why: &str) -> Result<bool,
         let mut session = pool.session().await?;
         let was_paused =
             sqlx::query_file_scalar!("sql/limit/resume.sql", key, by, why).fetch_one(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(was_paused)
     })
     .await
@@ -69,7 +69,7 @@ pub async fn sweep(pool: &Pool, queue: &str) -> Result<u64, Error> {
     pool.bounded("sweeping limits", async {
         let mut session = pool.session().await?;
         let mended = sqlx::query_file_scalar!("sql/limit/sweep.sql", queue).fetch_one(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(mended.unsigned_abs())
     })
     .await

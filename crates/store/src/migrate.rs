@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use pgmq::PGMQueueExt;
 use sqlx::migrate::{Migrate, Migrator};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Executor, Row};
 
 use crate::error::Error;
@@ -20,6 +20,9 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations.set_locking(false);
     migrations
 });
+
+/// The SQLSTATE.
+const PROTOCOL_VIOLATION: &str = "08P01";
 
 /// What a run of [`run`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +39,10 @@ pub struct Report {
 pub async fn run(options: &Options) -> Result<Report, Error> {
     let connect = options.connect_options("migrate")?;
     let failed = |operation| move |source| Error::Query { operation, source };
-    let mut connection = connect.connect().await.map_err(failed("connecting to migrate"))?;
+    let mut connection = connect.connect().await.map_err(not_connected)?;
+    if is_shared(&mut connection, &connect).await.map_err(failed("looking for a pooler"))? {
+        return Err(Error::Pooler);
+    }
     lock(&mut connection).await.map_err(failed("waiting for another migration to end"))?;
 
     let mut report =
@@ -52,6 +58,27 @@ pub async fn run(options: &Options) -> Result<Report, Error> {
     protect_history(&mut connection).await.map_err(failed("protecting the migration history"))?;
     connection.close().await.map_err(failed("closing the migration's connection"))?;
     Ok(report)
+}
+
+/// A pooler refuses parameters of a session that it would have to keep.
+fn not_connected(source: sqlx::Error) -> Error {
+    match &source {
+        sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(PROTOCOL_VIOLATION) => {
+            Error::Pooler
+        }
+        _ => Error::Query { operation: "connecting to migrate", source },
+    }
+}
+
+/// True where a second connection is given the same server session while the first one is open, which only a
+/// pooler does, and only one that parts with a session after each transaction.
+async fn is_shared(connection: &mut PgConnection, options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
+    let backend = include_str!("../sql/migrate/backend.sql");
+    let first: i32 = connection.fetch_one(sqlx::raw_sql(backend)).await?.try_get(0)?;
+    let mut other = options.connect().await?;
+    let second: i32 = other.fetch_one(sqlx::raw_sql(backend)).await?.try_get(0)?;
+    other.close().await?;
+    Ok(first == second)
 }
 
 /// Identifies the migrations that this binary carries: databases migrated by equal ones are equal.

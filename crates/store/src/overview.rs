@@ -42,7 +42,7 @@ pub async fn depths(pool: &Pool) -> Result<Vec<Depth>, Error> {
                 open_dead_letters: row.open_dead_letters,
             });
         }
-        session.release();
+        session.release().await?;
         Ok(depths)
     })
     .await

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::postgres::PgConnection;
+use crate::pool::Connection;
 use uuid::Uuid;
 
 /// Numbers facts: (tenant, payment, inbox row) each, in the order of the batch.
 pub(crate) async fn append(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     facts: &[(&str, Uuid, Uuid)],
 ) -> Result<(), sqlx::Error> {
     if facts.is_empty() {

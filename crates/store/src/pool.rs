@@ -5,18 +5,32 @@
 //! And a call that is cancelled or takes too long loses its connection: the answer it is still owed would
 //! otherwise be read by the next user.
 
+mod session;
+
 use std::future::Future;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use contract::env::{Key, keys};
 use secrecy::{ExposeSecret, SecretString};
 use settings::{Env, Noted};
-use sqlx::pool::{PoolConnection, PoolConnectionMetadata};
+use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Postgres};
+use sqlx::{ConnectOptions, Connection as _};
 
 use crate::error::Error;
+
+use session::Manner;
+pub(crate) use session::{Connection, Session};
+
+/// What stands between a process and Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooler {
+    /// Nothing, or a pooler that gives each of our connections a server session of its own.
+    None,
+    /// A pooler that gives each transaction whichever server session is free: nothing of a session outlives a
+    /// transaction, and nobody can listen.
+    Transaction,
+}
 
 /// Where the database is and how patient its users are.
 #[derive(Clone, Debug)]
@@ -24,18 +38,27 @@ pub struct Options {
     url: SecretString,
     /// Connections for the process' main work.
     pub size: u32,
+    pooler: Pooler,
     acquire: Duration,
     deadline: Duration,
 }
 
 impl Options {
-    /// Reads the database settings; `login` names the URL of the process' own role.
+    /// Reads the database settings of a service; `login` names the URL of its own role.
     pub fn read(env: &mut Env, login: &'static Key) -> Result<Self, Noted> {
+        let words = [("none", Pooler::None), ("transaction", Pooler::Transaction)];
+        let pooler = env.word(&keys::DATABASE_POOLER, &words);
+        let direct = Self::read_direct(env, login);
+        Ok(Self { pooler: pooler?, ..direct? })
+    }
+
+    /// The same for an operator's program, whose URL always leads to the server itself.
+    pub fn read_direct(env: &mut Env, login: &'static Key) -> Result<Self, Noted> {
         let url = env.database_url(login, &keys::DATABASE_URL);
         let size = env.count(&keys::DATABASE_POOL, 1..=500);
         let acquire = env.duration(&keys::DATABASE_ACQUIRE_TIMEOUT_MS, 50..=60_000);
         let deadline = env.duration(&keys::DATABASE_DEADLINE_MS, 100..=600_000);
-        Ok(Self { url: url?, size: size?, acquire: acquire?, deadline: deadline? })
+        Ok(Self { url: url?, size: size?, pooler: Pooler::None, acquire: acquire?, deadline: deadline? })
     }
 
     /// Options for a database given by URL, with the deadlines that tests want.
@@ -43,6 +66,7 @@ impl Options {
         Self {
             url: SecretString::from(url.into()),
             size,
+            pooler: Pooler::None,
             acquire: Duration::from_secs(10),
             deadline: Duration::from_secs(20),
         }
@@ -55,6 +79,18 @@ impl Options {
         self
     }
 
+    /// The same behind a pooler.
+    #[must_use]
+    pub fn behind(mut self, pooler: Pooler) -> Self {
+        self.pooler = pooler;
+        self
+    }
+
+    /// True where calls can be heard: a session that listens must stay ours.
+    pub fn can_listen(&self) -> bool {
+        self.pooler == Pooler::None
+    }
+
     pub(crate) fn connect_options(&self, purpose: &str) -> Result<PgConnectOptions, Error> {
         let options: PgConnectOptions =
             self.url.expose_secret().parse().map_err(|source| Error::Url { source })?;
@@ -64,17 +100,33 @@ impl Options {
             .disable_statement_logging())
     }
 
+    /// A pooler refuses what would change a server session for good, and a statement that was prepared on one
+    /// server session is not there on the next.
+    fn session_options(&self, purpose: &str) -> Result<PgConnectOptions, Error> {
+        let options = self.connect_options(purpose)?;
+        Ok(match self.pooler {
+            Pooler::None => options.options(self.timeouts()),
+            Pooler::Transaction => options.extra_float_digits(None).statement_cache_capacity(0),
+        })
+    }
+
+    fn manner(&self) -> Manner {
+        match self.pooler {
+            Pooler::None => Manner::Session,
+            Pooler::Transaction => Manner::transactions(&self.timeouts()),
+        }
+    }
+
     /// A backend that waits for a lock doesn't notice that its client has given up, so the server gives up a
     /// little earlier by itself.
-    fn session_options(&self, purpose: &str) -> Result<PgConnectOptions, Error> {
+    fn timeouts(&self) -> [(&'static str, String); 3] {
         let statement =
             self.deadline.saturating_sub(Duration::from_secs(1)).max(self.deadline / 2).as_millis();
-        let timeouts = [
+        [
             ("statement_timeout", statement.to_string()),
             ("lock_timeout", (statement / 2).to_string()),
             ("idle_in_transaction_session_timeout", (2 * statement).to_string()),
-        ];
-        Ok(self.connect_options(purpose)?.options(timeouts))
+        ]
     }
 }
 
@@ -83,6 +135,7 @@ impl Options {
 #[derive(Clone, Debug)]
 pub struct Pool {
     inner: PgPool,
+    manner: Manner,
     deadline: Duration,
 }
 
@@ -98,18 +151,18 @@ impl Pool {
             .before_acquire(|connection, used| Box::pin(is_there(connection, used)))
             .after_release(|connection, _| Box::pin(is_clean(connection)))
             .connect_lazy_with(options.session_options(purpose)?);
-        Ok(Self { inner, deadline: options.deadline })
+        Ok(Self { inner, manner: options.manner(), deadline: options.deadline })
     }
 
-    /// Succeeds when the database answers.
+    /// Succeeds when the database answers and can be written to.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.bounded("asking Postgres for a sign of life", async {
+        let is_standby = self.bounded("asking Postgres for a sign of life", async {
             let mut session = self.session().await?;
-            sqlx::query_file!("sql/ping.sql").fetch_one(&mut *session).await?;
-            session.release();
-            Ok(())
-        })
-        .await
+            let is_standby = sqlx::query_file_scalar!("sql/ping.sql").fetch_one(&mut *session).await?;
+            session.release().await?;
+            Ok(is_standby)
+        });
+        if is_standby.await? { Err(Error::Standby) } else { Ok(()) }
     }
 
     /// Closes every connection; calls in progress finish first.
@@ -122,8 +175,14 @@ impl Pool {
         self.inner.clone()
     }
 
+    /// True where whoever listens can be called.
+    pub(crate) fn can_call(&self) -> bool {
+        matches!(self.manner, Manner::Session)
+    }
+
+    /// A connection to run statements on. Nothing of what they did is certain before [`Session::release`].
     pub(crate) async fn session(&self) -> Result<Session, sqlx::Error> {
-        Ok(Session { connection: Some(self.inner.acquire().await?) })
+        Session::start(self.inner.acquire().await?, self.manner.clone()).await
     }
 
     /// Runs `work` under the deadline. `work` keeps its [`Session`] inside, so a late or cancelled call drops
@@ -137,40 +196,6 @@ impl Pool {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(source)) => Err(Error::Query { operation, source }),
             Err(_) => Err(Error::Deadline { operation, limit: self.deadline }),
-        }
-    }
-}
-
-/// One connection in use. Dropped without [`Session::release`] it is closed, not given back.
-pub(crate) struct Session {
-    connection: Option<PoolConnection<Postgres>>,
-}
-
-impl Session {
-    /// Gives the connection back: every statement was answered and no transaction is open.
-    pub(crate) fn release(mut self) {
-        self.connection.take();
-    }
-}
-
-impl Deref for Session {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        self.connection.as_ref().expect("only `release` takes the connection, and it takes the session too")
-    }
-}
-
-impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.connection.as_mut().expect("only `release` takes the connection, and it takes the session too")
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
         }
     }
 }

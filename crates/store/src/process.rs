@@ -68,7 +68,7 @@ pub async fn beat(pool: &Pool, identity: &Identity) -> Result<(), Error> {
         )
         .execute(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await
@@ -79,7 +79,7 @@ pub async fn leave(pool: &Pool, id: &str) -> Result<(), Error> {
     pool.bounded("saying that the process has ended", async {
         let mut session = pool.session().await?;
         sqlx::query_file!("sql/process/leave.sql", id).execute(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await
@@ -92,7 +92,7 @@ pub async fn list(pool: &Pool) -> Result<Vec<Process>, Error> {
         let processes = sqlx::query_file_as!(Process, "sql/process/list.sql", SILENT.as_secs_f64())
             .fetch_all(&mut *session)
             .await?;
-        session.release();
+        session.release().await?;
         Ok(processes)
     })
     .await

@@ -122,7 +122,7 @@ pub async fn claim(pool: &Pool, queue: &QueueSpec, ask: &Ask) -> Result<Claims, 
         )
         .fetch_all(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         let mut claims = Claims::default();
         for row in rows {
             let (Some(msg_id), Some(due_at), Some(message)) = (row.msg_id, row.due_at, row.message) else {
@@ -171,7 +171,7 @@ pub async fn due(pool: &Pool, queue: &QueueSpec, most: u32) -> Result<u64, Error
         let mut session = pool.session().await?;
         let due =
             sqlx::query_file_scalar!("sql/queue/due.sql", queue.name, most).fetch_one(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(due.unsigned_abs())
     })
     .await
@@ -220,7 +220,7 @@ pub async fn beat(
         )
         .fetch_all(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(rows
             .into_iter()
             .map(|row| {
@@ -252,7 +252,7 @@ pub async fn hand_back(
         )
         .fetch_optional(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(back.is_some())
     })
     .await

@@ -47,7 +47,7 @@ pub async fn note(pool: &Pool, repeats: &[Repeat]) -> Result<(), Error> {
         )
         .execute(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await

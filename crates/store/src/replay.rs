@@ -11,13 +11,11 @@ use contract::{Class, DeadReason, LetterState, ReplayPolicy, Status, Workload};
 use policy::difference::{Change, difference};
 use policy::replay::{Letter, Refusal, decide};
 use serde_json::{Value, json};
-use sqlx::Connection;
-use sqlx::postgres::PgConnection;
 use strum::VariantArray;
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::pool::Pool;
+use crate::pool::{Connection, Pool};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -168,13 +166,13 @@ async fn transaction(
         carry_out(&mut transaction, action, order, &mut outcomes).await?;
         transaction.commit().await?;
     }
-    session.release();
+    session.release().await?;
     Ok(outcomes)
 }
 
 /// Dead letters first, then their commands, each in the order of their ids: two operators never wait for each
 /// other in a circle.
-async fn lock(connection: &mut PgConnection, chosen: Chosen) -> Result<Vec<Uuid>, sqlx::Error> {
+async fn lock(connection: &mut Connection, chosen: Chosen) -> Result<Vec<Uuid>, sqlx::Error> {
     let ids = match chosen {
         Chosen::One(id) => {
             sqlx::query_file!("sql/replay/lock.sql", &[id]).fetch_all(&mut *connection).await?;
@@ -217,7 +215,7 @@ struct Found {
 }
 
 /// A statement of its own after the locks: it sees what the operator before us committed.
-async fn read(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<(Found, Words)>, sqlx::Error> {
+async fn read(connection: &mut Connection, ids: &[Uuid]) -> Result<Vec<(Found, Words)>, sqlx::Error> {
     let found = sqlx::query_file_as!(Found, "sql/replay/read.sql", ids).fetch_all(connection).await?;
     found.into_iter().map(|found| Words::of(&found).map(|words| (found, words))).collect()
 }
@@ -281,7 +279,7 @@ fn repair(kind: Option<&str>, original: Option<Value>, input: &Value) -> Result<
 }
 
 async fn carry_out(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     action: &Action,
     order: &Order<'_>,
     outcomes: &mut [Outcome],
@@ -295,7 +293,7 @@ async fn carry_out(
 }
 
 async fn send_again(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     action: &Action,
     order: &Order<'_>,
     outcomes: &mut [Outcome],
@@ -337,11 +335,7 @@ async fn send_again(
     Ok(())
 }
 
-async fn close(
-    connection: &mut PgConnection,
-    status: Status,
-    outcomes: &[Outcome],
-) -> Result<(), sqlx::Error> {
+async fn close(connection: &mut Connection, status: Status, outcomes: &[Outcome]) -> Result<(), sqlx::Error> {
     sqlx::query_file!("sql/replay/close.sql", &granted(outcomes), status.to_string())
         .execute(connection)
         .await?;
@@ -350,7 +344,7 @@ async fn close(
 
 /// The decision on each dead letter, its message in the archive, and the audit.
 async fn record(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     action: &Action,
     order: &Order<'_>,
     outcomes: &[Outcome],
@@ -383,7 +377,7 @@ fn details(outcome: &Outcome) -> Value {
 }
 
 async fn audit(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     order: &Order<'_>,
     action: &str,
     targets: &[String],
@@ -416,7 +410,7 @@ pub async fn reveal(pool: &Pool, id: Uuid, operator: &str, why: &str) -> Result<
             audit(&mut transaction, &order, "reveal", &[id.to_string()], &[json!({})]).await?;
         }
         transaction.commit().await?;
-        session.release();
+        session.release().await?;
         Ok(input)
     })
     .await

@@ -44,7 +44,7 @@ pub async fn rules(pool: &Pool) -> Result<Vec<Rule>, Error> {
     pool.bounded("reading the retention rules", async {
         let mut session = pool.session().await?;
         let rows = sqlx::query_file!("sql/retention/rules.sql").fetch_all(&mut *session).await?;
-        session.release();
+        session.release().await?;
         let rule = |keep: i64| Duration::from_secs(keep.unsigned_abs());
         Ok(rows
             .into_iter()
@@ -73,7 +73,7 @@ pub async fn batch(
         let row = sqlx::query_file!("sql/retention/batch.sql", rule, after, most, mode == Mode::Remove)
             .fetch_one(&mut *session)
             .await?;
-        session.release();
+        session.release().await?;
         Ok(Batch { past: row.past.unsigned_abs(), is_last: row.examined < most, reached: row.reached })
     })
     .await

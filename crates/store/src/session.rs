@@ -81,7 +81,7 @@ pub async fn look(pool: &Pool) -> Result<Sessions, Error> {
         let sees_all = sqlx::query_file_scalar!("sql/session/sees_all.sql").fetch_one(&mut *session).await?;
         let dead_rows =
             sqlx::query_file_as!(DeadRows, "sql/session/dead_rows.sql").fetch_all(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(Sessions { holders, sees_all, dead_rows })
     })
     .await

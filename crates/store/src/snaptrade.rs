@@ -8,12 +8,10 @@ use contract::{NewCommand, Origin};
 use rust_decimal::Decimal;
 use secrecy::SecretString;
 use serde_json::Value;
-use sqlx::Connection;
-use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::pool::Pool;
+use crate::pool::{Connection, Pool};
 use crate::seal::Sealer;
 
 /// What we know of an account.
@@ -29,7 +27,7 @@ pub struct Account {
 
 /// Those of `accounts` that we know.
 pub(crate) async fn known(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     accounts: &[Uuid],
 ) -> Result<HashMap<Uuid, Account>, sqlx::Error> {
     if accounts.is_empty() {
@@ -52,7 +50,7 @@ pub async fn find(pool: &Pool, account: Uuid) -> Result<Option<Account>, Error> 
     pool.bounded("looking an account up", async {
         let mut session = pool.session().await?;
         let found = known(&mut session, &[account]).await?.remove(&account);
-        session.release();
+        session.release().await?;
         Ok(found)
     })
     .await
@@ -107,10 +105,7 @@ impl AccountsChange {
 }
 
 /// Remembers to which connections accounts belong: (account, connection) each.
-pub(crate) async fn connect(
-    connection: &mut PgConnection,
-    links: &[(Uuid, Uuid)],
-) -> Result<(), sqlx::Error> {
+pub(crate) async fn connect(connection: &mut Connection, links: &[(Uuid, Uuid)]) -> Result<(), sqlx::Error> {
     if links.is_empty() {
         return Ok(());
     }
@@ -121,7 +116,7 @@ pub(crate) async fn connect(
 
 /// Applies a change. Answers the accounts that it opened.
 pub(crate) async fn change(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     change: &AccountsChange,
 ) -> Result<Vec<Uuid>, sqlx::Error> {
     let (state, opens) = match &change.to {
@@ -182,7 +177,7 @@ pub async fn credentials(pool: &Pool, sealer: &Sealer, account: Uuid) -> Result<
             let row = sqlx::query_file!("sql/snaptrade/credentials.sql", account)
                 .fetch_optional(&mut *session)
                 .await?;
-            session.release();
+            session.release().await?;
             Ok(row)
         })
         .await?;
@@ -235,7 +230,7 @@ pub async fn load(pool: &Pool, sealer: &Sealer, users: &[NewUser]) -> Result<u64
                 None => transaction.commit().await?,
                 Some(_) => transaction.rollback().await?,
             }
-            session.release();
+            session.release().await?;
             Ok((added.rows_affected(), moved))
         })
         .await?;
@@ -294,7 +289,7 @@ pub struct Order {
 
 /// Replaces the stored positions and balances and upserts the orders.
 pub(crate) async fn store_holdings(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     holdings: &Holdings,
 ) -> Result<(), sqlx::Error> {
     let account = holdings.account_id;
@@ -379,7 +374,7 @@ pub async fn newest_activity(pool: &Pool, account: Uuid) -> Result<Option<NaiveD
         let newest = sqlx::query_file_scalar!("sql/snaptrade/newest_activity.sql", account)
             .fetch_one(&mut *session)
             .await?;
-        session.release();
+        session.release().await?;
         Ok(newest.map(|time| time.date_naive()))
     })
     .await
@@ -388,7 +383,7 @@ pub async fn newest_activity(pool: &Pool, account: Uuid) -> Result<Option<NaiveD
 /// Makes the stored activities of the fetched span what was fetched: new ones are added, corrected ones replaced,
 /// and those that the provider has reprocessed under another id don't stay beside themselves.
 pub(crate) async fn store_transactions(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     transactions: &Transactions,
 ) -> Result<(), sqlx::Error> {
     let (account, activities) = (transactions.account_id, &transactions.activities);

@@ -22,7 +22,7 @@ pub async fn charge(pool: &Pool, fence: Fence, command: Uuid, crashes: u32) -> R
         )
         .fetch_optional(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(charged.is_some())
     })
     .await
@@ -37,7 +37,7 @@ pub async fn take_place(pool: &Pool, fence: Fence) -> Result<bool, Error> {
             sqlx::query_file_scalar!("sql/suspect/take_place.sql", fence.queue, fence.msg_id, fence.read_ct)
                 .fetch_optional(&mut *session)
                 .await?;
-        session.release();
+        session.release().await?;
         Ok(taken.is_some())
     })
     .await
@@ -57,7 +57,7 @@ pub async fn mark(pool: &Pool, fence: Fence, command: Uuid) -> Result<bool, Erro
         )
         .fetch_optional(&mut *session)
         .await?;
-        session.release();
+        session.release().await?;
         Ok(marked.is_some())
     })
     .await

@@ -18,9 +18,13 @@ const PACE: Duration = Duration::from_millis(20);
 pub struct Notifier(mpsc::UnboundedSender<&'static str>);
 
 impl Notifier {
-    /// Starts. The task ends when every clone is gone and everything was called.
+    /// Starts. The task ends when every clone is gone and everything was called. Behind a transaction pooler nobody
+    /// listens, so there is none.
     pub fn start(pool: Pool) -> Self {
         let (sender, mut receiver) = mpsc::unbounded_channel();
+        if !pool.can_call() {
+            return Self(sender);
+        }
         tokio::spawn(async move {
             while let Some(first) = receiver.recv().await {
                 let mut queues = BTreeSet::from([first]);
@@ -37,7 +41,7 @@ impl Notifier {
 
     /// Says that something new is in a queue.
     pub fn notify(&self, queue: &'static str) {
-        // Nobody listens where the runtime is gone.
+        // Nobody takes it where the runtime is gone or nobody is called.
         let _ = self.0.send(queue);
     }
 }
@@ -47,7 +51,7 @@ async fn call(pool: &Pool, queues: BTreeSet<&'static str>) -> Result<(), Error> 
     pool.bounded("calling workers", async {
         let mut session = pool.session().await?;
         sqlx::query_file!("sql/notify.sql", &queues).fetch_all(&mut *session).await?;
-        session.release();
+        session.release().await?;
         Ok(())
     })
     .await

@@ -3,10 +3,27 @@
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Executor, raw_sql};
 use store::{Options, Pool};
+use url::Url;
 use uuid::Uuid;
 
 /// Names the server: `postgres://USER:PASSWORD@HOST:PORT/postgres`, a superuser's.
 pub const SERVER: &str = "SPILLWAY_TEST_POSTGRES";
+
+/// Names a transaction pooler in front of the server: `HOST:PORT`.
+pub const POOLER: &str = "SPILLWAY_TEST_POOLER";
+
+/// Names a server that is a standby, as [`SERVER`] does.
+pub const STANDBY: &str = "SPILLWAY_TEST_STANDBY";
+
+/// The URL of a standby, on which nothing can be stored.
+///
+/// # Panics
+/// Without one: a test that needs it is never skipped.
+pub fn standby_url() -> String {
+    std::env::var(STANDBY).unwrap_or_else(|_| {
+        panic!("{STANDBY} is not set: run the tests with `cargo xtask test`, which starts a standby and names it there")
+    })
+}
 
 /// Half of a template left by a killed run is made anew under this lock.
 const TEMPLATE_LOCK: &str = "select pg_advisory_lock(7811871540132)";
@@ -51,6 +68,37 @@ impl Database {
     pub fn url_as(&self, role: &str) -> String {
         let mut url = self.server.clone().database(&self.name).to_url_lossy();
         url.query_pairs_mut().append_pair("options", &format!("-c role={role}"));
+        url.to_string()
+    }
+
+    /// Where it is behind the transaction pooler, for the server's own user.
+    ///
+    /// # Panics
+    /// Without a pooler: a test that needs one is never skipped.
+    pub fn pooled_url(&self) -> String {
+        let pooler = std::env::var(POOLER).unwrap_or_else(|_| {
+            panic!("{POOLER} is not set: run the tests with `cargo xtask test`, which starts a pooler and names it there")
+        });
+        let mut url = self.server.clone().database(&self.name).to_url_lossy();
+        let (host, port) = pooler.split_once(':').expect("HOST:PORT");
+        url.set_host(Some(host)).expect("a host");
+        url.set_port(Some(port.parse().expect("a port"))).expect("a port fits");
+        url.to_string()
+    }
+
+    /// The same for a login that has the rights of one of our roles and no others.
+    pub async fn pooled_url_as(&self, role: &str) -> String {
+        let mut url = Url::parse(&self.pooled_url()).expect("a URL");
+        let (login, password) = (format!("{role}_pooled"), url.password().unwrap_or_default());
+        // Roles are the server's: several tests may want the same one at once.
+        let mut connection = connect(&self.server).await;
+        run(&mut connection, TEMPLATE_LOCK).await;
+        let known = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)");
+        if !known.bind(&login).fetch_one(&mut connection).await.unwrap_or(false) {
+            run(&mut connection, &format!("create role {login} login in role {role} password '{password}'"))
+                .await;
+        }
+        url.set_username(&login).expect("a name fits");
         url.to_string()
     }
 

@@ -10,7 +10,7 @@ pub mod session;
 pub mod standard;
 pub mod supabase;
 
-pub use database::Database;
+pub use database::{Database, standby_url};
 pub use dice::Dice;
 pub use eventually::eventually;
 pub use proxy::Proxy;

@@ -1,4 +1,4 @@
-//! Installs Postgres by apt where that is possible without asking; elsewhere names what to type.
+//! Installs Postgres and its pooler by apt where that is possible without asking; elsewhere names what to type.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +20,22 @@ pub(crate) fn cure() -> String {
          postgresql`; Fedora: `dnf install postgresql-server`; macOS: `brew install postgresql@17`) or give the URL \
          of a running one in SANMOPIA_DATABASE_URL (for tests: SPILLWAY_TEST_POSTGRES)"
     )
+}
+
+/// Debian's package would at once start a service of its own on port 6432, which nobody asked for.
+const NO_SYSTEM_POOLER: &str =
+    "u=/etc/systemd/system/pgbouncer.service; test -e $u || { mkdir -p ${u%/*}; ln -s /dev/null $u; }";
+
+pub(crate) const POOLER_CURE: &str = "pgbouncer was not found: install it (Debian, Ubuntu: `apt-get install pgbouncer`; Fedora: `dnf install \
+     pgbouncer`; macOS: `brew install pgbouncer`)";
+
+pub(crate) fn pooler(home: &Home) -> anyhow::Result<()> {
+    let Some(root) = Root::find() else { bail!(POOLER_CURE) };
+    let log = home.log("install");
+    say(format_args!("installing pgbouncer by apt-get; its output goes to {}", home.relative(&log)));
+    root.run("sh", &["-c", "apt-get update || true"], &log)?;
+    root.run("sh", &["-ec", NO_SYSTEM_POOLER], &log)?;
+    root.run("apt-get", &["install", "-y", "--no-install-recommends", "pgbouncer"], &log)
 }
 
 pub(crate) fn postgres(home: &Home) -> anyhow::Result<()> {

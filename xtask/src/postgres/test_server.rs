@@ -24,6 +24,14 @@ const KEPT_TEMPLATES: u32 = 3;
 
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
+/// A standby, with nothing in it; dropping it stops the server.
+pub(crate) fn start_standby(home: &Home) -> anyhow::Result<Server> {
+    remove(&Purpose::Standby.log(home))?;
+    let mut secrets = Secrets::load(home.tests().join("standby-secrets"))?;
+    let port = Ports::default().pick("standby")?;
+    Server::start(Cluster::prepare(home, Purpose::Standby, &mut secrets, port)?)
+}
+
 /// A running server; dropping it stops the server.
 #[derive(Debug)]
 pub(crate) struct TestServer {
@@ -48,6 +56,10 @@ impl TestServer {
 
     pub(crate) fn url(&self, database: &str) -> String {
         self.server.cluster().url(database)
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.server.cluster()
     }
 
     pub(crate) fn psql(&self, database: &str) -> Psql {

@@ -15,6 +15,7 @@ pub const ALL: &[&Key] = &[
     &WORKER_DATABASE_URL,
     &OPERATOR_DATABASE_URL,
     &OPERATOR,
+    &DATABASE_POOLER,
     &DATABASE_POOL,
     &DATABASE_ACQUIRE_TIMEOUT_MS,
     &DATABASE_DEADLINE_MS,
@@ -64,6 +65,7 @@ pub const GATEWAY_DATABASE_URL: Key = optional("SANMOPIA_GATEWAY_DATABASE_URL", 
 pub const WORKER_DATABASE_URL: Key = optional("SANMOPIA_WORKER_DATABASE_URL", Unit::SecretUrl);
 pub const OPERATOR_DATABASE_URL: Key = optional("SANMOPIA_OPERATOR_DATABASE_URL", Unit::SecretUrl);
 pub const OPERATOR: Key = optional("SANMOPIA_OPERATOR", Unit::Text);
+pub const DATABASE_POOLER: Key = required("SANMOPIA_DATABASE_POOLER", Unit::Pooler);
 pub const DATABASE_POOL: Key = required("SANMOPIA_DATABASE_POOL", Unit::Count);
 pub const DATABASE_ACQUIRE_TIMEOUT_MS: Key =
     required("SANMOPIA_DATABASE_ACQUIRE_TIMEOUT_MS", Unit::Milliseconds);

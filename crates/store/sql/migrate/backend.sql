@@ -1,0 +1,2 @@
+-- The server session that answers.
+select pg_backend_pid();
