@@ -175,7 +175,9 @@ async fn a_command_in_line_says_so() {
     let gateway = gate.database.pool_as("spillway_gateway", 1);
     let account = Uuid::now_v7();
     let (first, second) = (command("key-1", account), command("key-2", account));
-    enqueue(&gateway, &[first.clone(), second.clone()]).await.unwrap();
+    for command in [&first, &second] {
+        enqueue(&gateway, std::slice::from_ref(command)).await.unwrap();
+    }
     let reason = async |id| store::command::get(&gateway, id).await.unwrap().unwrap().blocked_reason;
     assert_eq!(gate.claim(2).await.len(), 1);
 
