@@ -76,7 +76,7 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let benches = chosen(&args.name)?;
     let _lock = home.lock_bench()?;
     let seed = args.seed.map_or_else(|| random::hex(SEED_BYTES).and_then(|hex| from_hex(&hex)), Ok)?;
-    build(home, &benches)?;
+    build(home)?;
     let peers = args.peers.then(|| peers::install(home)).transpose()?;
     let mut platform = Platform::start(home)?;
     let mut report = Report::new(seed, platform.durability()?, home);
@@ -115,11 +115,12 @@ fn from_hex(digits: &str) -> anyhow::Result<u32> {
     u32::from_str_radix(digits, 16).context("making a seed")
 }
 
-fn build(home: &Home, benches: &[&Bench]) -> anyhow::Result<()> {
+/// Whatever bench is run, everything: another choice of packages may have other features, and builds them all anew.
+fn build(home: &Home) -> anyhow::Result<()> {
     say("building in release");
     let mut cargo = workspace::cargo(home.root());
     cargo.args(["build", "--release", "--locked", "--bins"]);
-    let services = benches.iter().flat_map(|bench| bench.services).map(|name| platform::service(name).binary);
+    let services = ALL.iter().flat_map(|bench| bench.services).map(|name| platform::service(name).binary);
     for package in services.chain(TOOLS) {
         cargo.args(["-p", package]);
     }

@@ -236,7 +236,7 @@ const DONE: &str = "done";
 /// Works until the store holds no message, and says so.
 #[expect(clippy::print_stdout, reason = "this is how its parent learns of it")]
 pub async fn work(args: &WorkerArgs) -> anyhow::Result<()> {
-    const LIMIT: Duration = Duration::from_secs(600);
+    const LIMIT: Duration = Duration::from_mins(10);
     let settings = Settings::find()?;
     let (started, all) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let worker = Worker::start(&settings, args.concurrency, {

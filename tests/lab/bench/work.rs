@@ -118,7 +118,7 @@ fn pool(options: &store::Options) -> anyhow::Result<Pool> {
 fn options(settings: &Settings, key: &str) -> anyhow::Result<store::Options> {
     const CONNECTIONS: u32 = 8;
     let url = settings.get(key).or_else(|_| settings.get("SANMOPIA_DATABASE_URL"))?;
-    Ok(store::Options::of_url(url, CONNECTIONS).with_deadline(Duration::from_secs(120)))
+    Ok(store::Options::of_url(url, CONNECTIONS).with_deadline(Duration::from_mins(2)))
 }
 
 /// A worker in this process.

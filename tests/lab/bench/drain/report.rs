@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::super::figures::{Spread, per_s};
+use super::super::figures::{Spread, count, per_s};
 use super::{Args, Counts, Round};
 
 /// Medians of the rounds. A figure that was not measured is absent.
@@ -73,7 +73,10 @@ impl Report {
             loop_by_clients,
             peers_spread,
             wal_bytes_per_message: median(
-                rounds.iter().map(|round| round.wal_bytes as f64 / f64::from(args.n)).collect(),
+                rounds
+                    .iter()
+                    .map(|round| count(usize::try_from(round.wal_bytes / i64::from(args.n)).unwrap_or(0)))
+                    .collect(),
             ),
             worker_cpu_us: median(rounds.iter().filter_map(|round| round.worker.map(each)).collect()),
             postgres_cpu_us: median(rounds.iter().filter_map(|round| round.postgres.map(each)).collect()),
@@ -154,7 +157,7 @@ mod tests {
 
         assert_eq!(report.ours_per_s, Some(3000.0));
         assert_eq!(report.loop_per_s, Some(4500.5));
-        assert_eq!(report.peers["peer"], 1500.0);
+        assert_eq!(report.peers.get("peer").copied(), Some(1500.0));
         assert_eq!(report.wal_bytes_per_message, Some(500.0));
     }
 
