@@ -3,12 +3,18 @@
 //! A bench starts nothing: `cargo xtask bench` starts what it needs and tells it where things are. What it was not
 //! told about it does not measure, and the figure is absent.
 
+pub mod claim;
 mod cpu;
+pub mod drain;
 mod figures;
+pub mod idle;
 pub mod intake;
+pub mod latency;
 mod load;
+mod peers;
 mod pgbench;
 mod statements;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -29,6 +35,14 @@ pub struct Args {
 enum Bench {
     /// Webhooks a second that are committed before they are answered, beside pgbench on the same server.
     Intake(intake::Args),
+    /// Commands that do nothing a second, beside the bare pgmq loop.
+    Drain(drain::Args),
+    /// How soon an idle worker starts a command.
+    Latency(latency::Args),
+    /// What a claim takes before queues that are hard to search.
+    Claim(claim::Args),
+    /// What the processes use while there is nothing to do.
+    Idle(idle::Args),
 }
 
 /// What every bench is told.
@@ -40,9 +54,9 @@ pub struct Common {
     /// Decides ids and order.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Measure the peers in turn with ours.
-    #[arg(long)]
-    pub peers: bool,
+    /// Where other queues are installed, to be measured in turn with ours.
+    #[arg(long, value_name = "FOLDER")]
+    pub peers: Option<PathBuf>,
     /// A process whose CPU time counts, children included; may be repeated.
     #[arg(long = "process", value_name = "NAME=PID")]
     pub processes: Vec<Process>,
@@ -91,6 +105,12 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Bench::Intake(args) => {
             conclude(&intake::measure(&args, &settings).await?, args.common.json.as_deref())
         }
+        Bench::Drain(args) => conclude(&drain::measure(&args, &settings).await?, args.common.json.as_deref()),
+        Bench::Latency(args) => {
+            conclude(&latency::measure(&args, &settings).await?, args.common.json.as_deref())
+        }
+        Bench::Claim(args) => conclude(&claim::measure(&args, &settings).await?, args.common.json.as_deref()),
+        Bench::Idle(args) => conclude(&idle::measure(&args).await?, args.common.json.as_deref()),
     }
 }
 

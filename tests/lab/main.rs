@@ -20,6 +20,9 @@ enum Action {
     Storm(lab::storm::Args),
     /// Measure a running platform; `cargo xtask bench` starts one and calls this.
     Bench(lab::bench::Args),
+    /// The worker process of `bench drain`.
+    #[command(hide = true)]
+    BenchDrainWorker(lab::bench::drain::WorkerArgs),
     /// Throw every case of the door at a gateway and say what it answered wrongly.
     Door(lab::door::Args),
     /// Check that contract, .env.example, metric table and documents agree.
@@ -39,6 +42,7 @@ async fn run(action: Action) -> anyhow::Result<()> {
         Action::Sandbox(args) => lab::sandbox::run(args).await,
         Action::Storm(args) => lab::storm::run(args).await,
         Action::Bench(args) => lab::bench::run(args).await,
+        Action::BenchDrainWorker(args) => lab::bench::drain::work(&args).await,
         Action::Door(args) => lab::door::run(args).await,
         Action::StageCheck(args) => lab::stage::run(&args),
     }

@@ -4,6 +4,7 @@
 //! done by `lab bench`. A platform that is up is left alone, though it takes CPU that the bench would like.
 
 mod machine;
+mod peers;
 mod platform;
 mod report;
 
@@ -15,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::home::Home;
 use crate::terminal::say;
-use crate::up::services::GATEWAY;
+use crate::up::services::{GATEWAY, WEBHOOK_WORKER};
 use crate::{command, postgres, random, workspace};
 use platform::Platform;
 use report::Report;
@@ -32,7 +33,13 @@ struct Bench {
     services: &'static [&'static str],
 }
 
-const ALL: &[Bench] = &[Bench { name: "intake", services: &[GATEWAY] }];
+const ALL: &[Bench] = &[
+    Bench { name: "intake", services: &[GATEWAY] },
+    Bench { name: "drain", services: &[] },
+    Bench { name: "latency", services: &[] },
+    Bench { name: "claim", services: &[] },
+    Bench { name: "idle", services: &[GATEWAY, WEBHOOK_WORKER] },
+];
 
 const EVERY: &str = "all";
 
@@ -69,7 +76,8 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let benches = chosen(&args.name)?;
     let _lock = home.lock_bench()?;
     let seed = args.seed.map_or_else(|| random::hex(SEED_BYTES).and_then(|hex| from_hex(&hex)), Ok)?;
-    build(home, &benches)?;
+    build(home)?;
+    let peers = args.peers.then(|| peers::install(home)).transpose()?;
     let mut platform = Platform::start(home)?;
     let mut report = Report::new(seed, platform.durability()?, home);
     say(report.header());
@@ -77,7 +85,7 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     for bench in benches {
         say(format_args!("\npreparing {}", bench.name));
         platform.prepare(bench.services)?;
-        let (figures, passed) = measure(&platform, bench, args, seed)?;
+        let (figures, passed) = measure(&platform, bench, args, peers.as_deref(), seed)?;
         report.benches.extend(figures);
         if !passed {
             failed.push(bench.name);
@@ -107,11 +115,12 @@ fn from_hex(digits: &str) -> anyhow::Result<u32> {
     u32::from_str_radix(digits, 16).context("making a seed")
 }
 
-fn build(home: &Home, benches: &[&Bench]) -> anyhow::Result<()> {
+/// Whatever bench is run, everything: another choice of packages may have other features, and builds them all anew.
+fn build(home: &Home) -> anyhow::Result<()> {
     say("building in release");
     let mut cargo = workspace::cargo(home.root());
     cargo.args(["build", "--release", "--locked", "--bins"]);
-    let services = benches.iter().flat_map(|bench| bench.services).map(|name| platform::service(name).binary);
+    let services = ALL.iter().flat_map(|bench| bench.services).map(|name| platform::service(name).binary);
     for package in services.chain(TOOLS) {
         cargo.args(["-p", package]);
     }
@@ -123,14 +132,15 @@ fn measure(
     platform: &Platform<'_>,
     bench: &Bench,
     args: &Args,
+    peers: Option<&Path>,
     seed: u32,
 ) -> anyhow::Result<(Option<Box<RawValue>>, bool)> {
     let file = platform.home().bench().join(format!("{}.json", bench.name));
     postgres::remove(&file)?;
     let mut lab = Command::new(platform.home().release_program("lab"));
     lab.args(["bench", bench.name, "--seed", &seed.to_string(), "--json"]).arg(&file);
-    if args.peers {
-        lab.arg("--peers");
+    if let Some(folder) = peers {
+        lab.arg("--peers").arg(folder);
     }
     platform.describe(&mut lab);
     let status = command::status(lab.args(&args.lab))?;

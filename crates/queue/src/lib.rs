@@ -22,6 +22,7 @@ pub use handler::{Call, Handler, Lease};
 pub use options::Options;
 pub use routes::routes;
 pub use runner::Runner;
+pub use search::Search;
 
 /// The runtime could not start. Once it runs, errors are counted, logged and tried again.
 #[derive(Debug, thiserror::Error)]

@@ -19,7 +19,7 @@ const FAR: u32 = 200;
 
 /// What the claims of one process have seen of its queue.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub struct Search {
     turns: u32,
     last_whole: Option<Instant>,
     last_found: [Option<DateTime<Utc>>; LANES],
@@ -28,7 +28,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// The next claim, for up to `limit` messages.
-    pub(crate) fn next(&mut self, limit: u32, now: Instant) -> Ask {
+    pub fn next(&mut self, limit: u32, now: Instant) -> Ask {
         self.turns = self.turns.wrapping_add(1);
         let is_whole = self.last_whole.is_none_or(|last| now.duration_since(last) >= WHOLE_EVERY);
         if is_whole {
@@ -47,7 +47,7 @@ impl Search {
     }
 
     /// Learns from what it found.
-    pub(crate) fn note(&mut self, claims: &Claims) {
+    pub fn note(&mut self, claims: &Claims) {
         self.is_far = claims.parked > 0;
         for message in &claims.messages {
             let found = &mut self.last_found[message.lane.min(LANES - 1)];

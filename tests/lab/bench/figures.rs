@@ -1,6 +1,65 @@
 //! Figures made of many measurements. Of none there is none.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
+
+use serde::Serialize;
+
+/// One figure of several rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    /// Nothing of nothing.
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let least = values.iter().copied().min_by(f64::total_cmp);
+        let most = values.iter().copied().max_by(f64::total_cmp);
+        Some(Self { min: least?, max: most?, median: median(values)? })
+    }
+
+    /// Of each key's values.
+    pub(super) fn by_key<K: Ord>(values: impl IntoIterator<Item = (K, f64)>) -> BTreeMap<K, Self> {
+        let mut grouped: BTreeMap<K, Vec<f64>> = BTreeMap::new();
+        for (key, value) in values {
+            grouped.entry(key).or_default().push(value);
+        }
+        grouped.into_iter().filter_map(|(key, values)| Some((key, Self::of(values)?))).collect()
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} [{:.0}–{:.0}]", self.median, self.min, self.max)
+    }
+}
+
+/// What most durations don't pass, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// Half of them.
+    pub p50_ms: f64,
+    /// 99 of 100.
+    pub p99_ms: f64,
+}
+
+impl Percentiles {
+    /// Nothing of nothing.
+    pub(super) fn of(durations: &[Duration]) -> Option<Self> {
+        Some(Self { p50_ms: percentile_ms(durations, 50)?, p99_ms: percentile_ms(durations, 99)? })
+    }
+}
+
+impl fmt::Display for Percentiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p50 {:.2} ms, p99 {:.2} ms", self.p50_ms, self.p99_ms)
+    }
+}
 
 /// The middle one; of an even number the mean of the two in the middle.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -16,7 +75,12 @@ pub(super) fn percentile_ms(durations: &[Duration], per_cent: usize) -> Option<f
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
     let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
-    sorted.get(rank - 1).map(|duration| duration.as_secs_f64() * 1000.0)
+    sorted.get(rank - 1).copied().map(milliseconds)
+}
+
+/// In milliseconds, with their parts.
+pub(super) fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
 }
 
 /// As many of something as came to pass in a time, by the second.
@@ -38,6 +102,15 @@ mod tests {
         assert_eq!(median([5.0, 1.0, 1000.0]), Some(5.0));
         assert_eq!(median([4.0, 2.0]), Some(3.0));
         assert_eq!(median([]), None);
+    }
+
+    #[test]
+    fn a_spread_has_the_ends_and_the_middle_of_each_keys_values() {
+        let spreads = Spread::by_key([("a", 3.0), ("b", 7.0), ("a", 1.0), ("a", 2.0)]);
+
+        assert_eq!(spreads["a"], Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(spreads["b"], Spread { median: 7.0, min: 7.0, max: 7.0 });
+        assert_eq!(Spread::of([]), None);
     }
 
     #[test]

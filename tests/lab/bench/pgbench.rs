@@ -23,22 +23,30 @@ impl Pgbench {
 
     /// Runs `statement` for so long from so many clients; transactions a second.
     pub(super) async fn per_s(&self, statement: &str, clients: u32, seconds: u32) -> anyhow::Result<f64> {
-        let command = self.command(clients, seconds);
-        let script = format!("{statement};\n");
+        self.run(statement, self.command(clients, &format!("--time={seconds}"))).await
+    }
+
+    /// Runs `script` so many times in each of so many clients; runs a second.
+    pub(super) async fn per_s_of(&self, script: &str, clients: u32, times: u32) -> anyhow::Result<f64> {
+        self.run(script, self.command(clients, &format!("--transactions={times}"))).await
+    }
+
+    async fn run(&self, script: &str, command: Command) -> anyhow::Result<f64> {
+        let script = format!("{script};\n");
         let ended = tokio::task::spawn_blocking(move || run(command, &script)).await;
         ended.context("waiting for pgbench")?
     }
 
     /// Prepared statements are the fastest that pgbench has. The password goes by the environment, and the script
     /// by standard input.
-    fn command(&self, clients: u32, seconds: u32) -> Command {
+    fn command(&self, clients: u32, how_long: &str) -> Command {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(clients as usize);
         let mut command = Command::new(&self.program);
         command
             .args(["--no-vacuum", "--protocol=prepared", "--file=-"])
             .arg(format!("--client={clients}"))
             .arg(format!("--jobs={threads}"))
-            .arg(format!("--time={seconds}"))
+            .arg(how_long)
             .env("PGHOST", self.server.host_str().unwrap_or_default())
             .env("PGPORT", self.server.port().unwrap_or(5432).to_string())
             .env("PGUSER", self.server.username())
@@ -96,7 +104,7 @@ tps = 4211.500000 (without initial connection time)
     #[test]
     fn the_password_is_no_argument() {
         let pgbench = Pgbench::new("pgbench".into(), "postgres://me:secret@127.0.0.1:5999/db").unwrap();
-        let command = pgbench.command(64, 5);
+        let command = pgbench.command(64, "--time=5");
 
         let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
         assert!(arguments.iter().all(|argument| !argument.contains("secret")), "{arguments:?}");

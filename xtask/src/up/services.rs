@@ -31,10 +31,11 @@ pub(crate) const ALL: &[Service] = &[
         public: Some("SANMOPIA_GATEWAY_LISTEN"),
         internal: "SANMOPIA_GATEWAY_INTERNAL_LISTEN",
     },
-    worker("webhook-worker", "webhook-worker", &["--queue", "snaptrade-account-sync"]),
+    worker(WEBHOOK_WORKER, "webhook-worker", &["--queue", "snaptrade-account-sync"]),
 ];
 
 pub(crate) const GATEWAY: &str = "gateway";
+pub(crate) const WEBHOOK_WORKER: &str = "webhook-worker";
 const MOST_PROCESSES: u32 = 32;
 
 const fn worker(name: &'static str, binary: &'static str, arguments: &'static [&'static str]) -> Service {
