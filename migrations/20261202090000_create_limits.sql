@@ -18,8 +18,12 @@ create table spillway.limit_key (
   paused_at timestamptz,
   paused_by text,
   paused_why text,
+  -- Somebody in its line should have been called and could not be: a claim that had just let go of the message still
+  -- held its row. Whoever has nothing to do calls again.
+  recall boolean not null default false,
   made_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+create index limit_key_recall on spillway.limit_key (key) where recall;
 
 -- Which message holds which keys. A redelivered message inherits what its dead holder had, so that a crash neither
 -- leaks a place nor lets two in.
@@ -81,12 +85,14 @@ language sql immutable parallel safe as $$
   end
 $$;
 
--- Calls as many waiters of each key as there is room for. The caller holds the keys' locks.
-create function spillway.limit_wake(p_keys text[]) returns void
+-- Calls as many waiters of each key as there is room for; answers how many heard. The caller holds the keys' locks.
+create function spillway.limit_wake(p_keys text[]) returns bigint
 language plpgsql as $$
 declare
   open record;
   line record;
+  called bigint;
+  heard bigint := 0;
 begin
   for open in
     select k.key, least(k.cap, coalesce(k.limit_now, k.cap)) - k.in_use
@@ -96,16 +102,21 @@ begin
       and (k.cooldown_until is null or k.cooldown_until <= clock_timestamp())
     order by k.key
   loop
-    continue when open.room <= 0;
+    called := 0;
     for line in
       select n.queue, array_agg(n.msg_id) as ids from (
         select w.queue, w.msg_id from spillway.limit_wait w
-        where w.key = open.key and w.woken_at is null order by w.seq limit open.room
+        where w.key = open.key and w.woken_at is null order by w.seq limit greatest(open.room, 0)
       ) n group by n.queue order by n.queue
     loop
-      perform spillway.queue_wake(line.queue, line.ids);
+      called := called + spillway.queue_wake(line.queue, line.ids);
     end loop;
+    heard := heard + called;
+    update spillway.limit_key k set recall = not k.recall
+    where k.key = open.key and k.recall <> (called < open.room
+      and exists (select from spillway.limit_wait w where w.key = k.key and w.woken_at is null));
   end loop;
+  return heard;
 end
 $$;
 
@@ -233,6 +244,20 @@ begin
   delete from spillway.limit_wait w where w.queue = p_queue and w.msg_id = any (p_ids);
   perform spillway.limit_drop(p_queue, p_ids);
   perform spillway.limit_wake(names);
+end
+$$;
+
+-- Calls again where a call was missed; answers how many heard it now. A transaction of its own: it takes the keys
+-- out of turn, and waits for none.
+create function spillway.limit_recall() returns bigint
+language plpgsql as $$
+declare
+  names text[];
+begin
+  select array_agg(k.key) into names from (
+    select k.key from spillway.limit_key k where k.recall order by k.key limit 100 for update skip locked
+  ) k;
+  return spillway.limit_wake(names);
 end
 $$;
 

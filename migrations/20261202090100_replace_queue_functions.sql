@@ -210,11 +210,13 @@ begin
       ) l
     $body$ $f$, queue, lane);
 
-  -- Calls parked messages. One that somebody works on at this moment is left alone, and one that is gone leaves its
-  -- line.
+  -- Calls parked messages; answers how many heard. One whose row somebody holds at this moment is left alone, and one
+  -- that is gone leaves its line.
   execute format($f$
-    create function spillway.queue_wake_%1$s(p_ids bigint[]) returns void
+    create function spillway.queue_wake_%1$s(p_ids bigint[]) returns bigint
     language plpgsql as $body$
+    declare
+      n bigint;
     begin
       delete from spillway.limit_wait w
       where w.queue = '%1$s' and w.msg_id = any (p_ids) and not exists (select from pgmq.q_%1$s q where q.msg_id = w.msg_id);
@@ -226,6 +228,8 @@ begin
         update pgmq.q_%1$s q set vt = clock_timestamp() from parked where q.msg_id = parked.msg_id returning q.msg_id
       )
       update spillway.limit_wait w set woken_at = clock_timestamp() from due where w.queue = '%1$s' and w.msg_id = due.msg_id;
+      get diagnostics n = row_count;
+      return n;
     end
     $body$ $f$, queue);
 
@@ -291,16 +295,14 @@ begin
       ('queue_depth', 'p_most int', 'p_most', 'table (due bigint, later bigint, oldest_due_at timestamptz)',
         'rows 1', 'query select due, later, oldest_due_at from'),
       ('queue_lock', 'p_id bigint, p_ct int', 'p_id, p_ct', 'boolean', '', ''),
-      ('queue_wake', 'p_ids bigint[]', 'p_ids', 'void', '', 'query select'),
+      ('queue_wake', 'p_ids bigint[]', 'p_ids', 'bigint', '', ''),
       ('queue_held', 'p_id bigint, p_ct int', 'p_id, p_ct', 'boolean', '', ''),
       ('queue_present', 'p_ids bigint[]', 'p_ids', 'bigint[]', '', ''),
       ('queue_unpark', '', '', 'bigint', '', '')
     ) as f (name, parameters, arguments, answer, options, how)
   loop
     select string_agg(
-      format(case when part.answer = 'void' then 'when %L then perform spillway.%I(%s);'
-          else 'when %L then return ' || part.how || ' spillway.%I(%s);' end,
-        w.queue, part.name || '_' || w.queue, part.arguments),
+      format('when %L then return %s spillway.%I(%s);', w.queue, part.how, part.name || '_' || w.queue, part.arguments),
       E'\n' order by w.queue) into branches from spillway.workload w;
     execute format($f$
       create or replace function spillway.%I(%s) returns %s

@@ -163,7 +163,7 @@ impl<H: Handler> Runner<H> {
                         runs.spawn(machine.start(message, permit, sent));
                     }
                     suspects.attend(machine, kept, is_all, sent, stop, runs).await;
-                    next
+                    if next.is_idle() && machine.recalls().await { Pause::None } else { next }
                 }
                 Err(error) => {
                     machine.count_error("claim");
@@ -213,6 +213,15 @@ impl<H: Handler> Machine<H> {
         }
     }
 
+    /// Calls messages that missed their call; true where there may be some to claim now.
+    async fn recalls(&self) -> bool {
+        store::limit::recall(&self.means.pool).await.unwrap_or_else(|error| {
+            self.count_error("recall");
+            tracing::warn!(error = chain(&error), "calling who waits again; the sweep will");
+            0
+        }) > 0
+    }
+
     /// True while leases are renewed and runs may start.
     pub(crate) fn is_working(&self) -> bool {
         self.heart.get().is_some_and(Heart::is_beating) && !self.dispatched.is_closed()
@@ -241,6 +250,10 @@ impl Pause {
         } else {
             Self::None
         }
+    }
+
+    const fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle(_))
     }
 
     fn longer(&self) -> Self {

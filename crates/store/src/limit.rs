@@ -63,6 +63,17 @@ pub async fn resume(pool: &Pool, key: &str, by: &str, why: &str) -> Result<bool,
     .await
 }
 
+/// Calls again whoever was to be called and did not hear. Answers how many hear it now.
+pub async fn recall(pool: &Pool) -> Result<u64, Error> {
+    pool.bounded("calling who waits again", async {
+        let mut session = pool.session().await?;
+        let heard = sqlx::query_file_scalar!("sql/limit/recall.sql").fetch_one(&mut *session).await?;
+        session.release().await?;
+        Ok(heard.unsigned_abs())
+    })
+    .await
+}
+
 /// Compares keys, holds, lines and messages of a queue. Answers how much did not fit and was mended: it is expected
 /// to be nothing.
 pub async fn sweep(pool: &Pool, queue: &str) -> Result<u64, Error> {

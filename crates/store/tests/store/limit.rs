@@ -64,7 +64,7 @@ impl Gate {
                and not exists (select from spillway.limit_wait w where w.queue = '{QUEUE}' and w.msg_id = q.msg_id)
              union all
              select 'waits for nothing: ' || k.key from spillway.limit_key k
-             where k.paused_at is null
+             where k.paused_at is null and not k.recall
                and (select count(*) from spillway.limit_wait w where w.key = k.key and w.woken_at is not null)
                  < least(k.cap - k.in_use, (select count(*) from spillway.limit_wait w where w.key = k.key))"
         );
@@ -142,6 +142,24 @@ async fn a_message_that_is_given_back_gives_its_keys_back() {
     gate.settle(second).await;
     expire_leases(&gate.database).await;
     assert_eq!(gate.claim(10).await, [first]);
+}
+
+#[tokio::test]
+async fn who_misses_a_call_is_called_again() {
+    let gate = Gate::new().await;
+    let (first, second) = (gate.send(&[("a", 1)]).await, gate.send(&[("a", 1)]).await);
+    assert_eq!(gate.claim(10).await, [first]);
+    // As a claim that saw it due, waited, and found it parked holds it until its transaction ends.
+    let hold = format!("begin; select 1 from pgmq.q_{QUEUE} where msg_id = {second} for update");
+    let mut holder = gate.database.session(&hold).await;
+    gate.settle(first).await;
+
+    assert_eq!(gate.claim(10).await, [0; 0]);
+    assert_eq!(limit::recall(&gate.worker).await.unwrap(), 0, "its row is still held");
+    sqlx::raw_sql("commit").execute(&mut holder).await.unwrap();
+    assert_eq!(limit::recall(&gate.worker).await.unwrap(), 1);
+    assert_eq!(gate.claim(10).await, [second]);
+    assert_eq!(limit::recall(&gate.worker).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -324,7 +342,8 @@ async fn four_claimers_on_hot_and_cold_keys_neither_overlap_nor_get_stuck() {
             while idle < 20 {
                 let ask = Ask { look: 100, ..Ask::up_to(10) };
                 let claims = store::queue::claim(&pool, SPEC, &ask).await.unwrap();
-                idle = if claims.messages.is_empty() && claims.parked == 0 { idle + 1 } else { 0 };
+                let is_idle = claims.messages.is_empty() && claims.parked == 0;
+                idle = if is_idle && limit::recall(&pool).await.unwrap() == 0 { idle + 1 } else { 0 };
                 for message in &claims.messages {
                     assert!(drop_closed(&pool, message.fence).await.unwrap());
                     done += 1;
@@ -338,8 +357,9 @@ async fn four_claimers_on_hot_and_cold_keys_neither_overlap_nor_get_stuck() {
         done += task.await.unwrap();
     }
 
-    assert_eq!(done, 360);
     assert_eq!(gate.faults().await, [""; 0]);
+    let left = format!("select concat_ws(' ', msg_id, read_ct, vt, headers) from pgmq.q_{QUEUE}");
+    assert_eq!((done, gate.database.texts(&left).await), (360, Vec::new()));
     assert_eq!(limit::sweep(&gate.worker, QUEUE).await.unwrap(), 0);
     assert_eq!(
         gate.database.number("select coalesce(sum(in_use), 0)::bigint from spillway.limit_key").await,

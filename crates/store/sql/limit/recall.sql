@@ -1,0 +1,1 @@
+select spillway.limit_recall() as "heard!";
