@@ -135,6 +135,7 @@ declare
   given_keys text[] := '{}';
   dropped bigint[] := '{}';
   lines text[] := '{}';
+  calls boolean;
 begin
   granted := '{}';
   parked := '{}';
@@ -199,18 +200,14 @@ begin
   end if;
   if parked <> '{}' then
     -- Called for one key and refused by another: the first one's room is for the next in its line.
-    if exists (select from spillway.limit_wait w
-        where w.queue = p_queue and w.msg_id in (select p_ids[p.place] from unnest(parked) p (place))) or dropped <> '{}'
-    then
-      insert into spillway.limit_wait (queue, msg_id, key, command_id)
-      select p_queue, p_ids[p.place], p.key, p_commands[p.place] from unnest(parked, lines) with ordinality p (place, key, nth)
-      order by p.nth
-      on conflict (queue, msg_id) do update set key = excluded.key, woken_at = null;
+    calls := dropped <> '{}' or exists (select from spillway.limit_wait w
+      where w.queue = p_queue and w.msg_id in (select p_ids[p.place] from unnest(parked) p (place)));
+    insert into spillway.limit_wait (queue, msg_id, key, command_id)
+    select p_queue, p_ids[p.place], p.key, p_commands[p.place] from unnest(parked, lines) with ordinality p (place, key, nth)
+    order by p.nth
+    on conflict (queue, msg_id) do update set key = excluded.key, woken_at = null;
+    if calls then
       perform spillway.limit_wake(names);
-    else
-      insert into spillway.limit_wait (queue, msg_id, key, command_id)
-      select p_queue, p_ids[p.place], p.key, p_commands[p.place] from unnest(parked, lines) with ordinality p (place, key, nth)
-      order by p.nth;
     end if;
   end if;
 end

@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::run::{Means, Run};
 use crate::search::Search;
 use crate::settle::Outcome;
-use crate::suspects::Suspects;
+use crate::suspects::{Suspects, part};
 use crate::ticker::Ticker;
 use crate::wake;
 
@@ -158,7 +158,8 @@ impl<H: Handler> Runner<H> {
                     search.note(&claims);
                     let next = Pause::after(&claims, poll);
                     let is_all = claims.messages.len() < limit && claims.parked == 0;
-                    let (others, kept) = suspects.part(machine, claims.messages.into_iter().zip(permits));
+                    let (others, kept) =
+                        part(machine.means.options.workload, claims.messages.into_iter().zip(permits));
                     for (message, permit) in others {
                         runs.spawn(machine.start(message, permit, sent));
                     }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use contract::Workload;
 use policy::crash::Course;
 use store::queue::Claimed;
 use store::suspect::take_place;
@@ -30,18 +31,15 @@ pub(crate) struct Suspects {
     last_was_alone: bool,
 }
 
-impl Suspects {
-    /// Parts those that run beside others from those that run alone.
-    #[expect(clippy::unused_self, reason = "reads as the pair of `attend`")]
-    pub(crate) fn part<H: Handler>(
-        &self,
-        machine: &Machine<H>,
-        claimed: impl Iterator<Item = Slotted>,
-    ) -> (Vec<Slotted>, Vec<Slotted>) {
-        let workload = machine.means.options.workload;
-        claimed.partition(|(message, _)| course_of(workload, message) != Course::Alone)
-    }
+/// Parts those that run beside others from those that run alone.
+pub(crate) fn part(
+    workload: Workload,
+    claimed: impl Iterator<Item = Slotted>,
+) -> (Vec<Slotted>, Vec<Slotted>) {
+    claimed.partition(|(message, _)| course_of(workload, message) != Course::Alone)
+}
 
+impl Suspects {
     /// Runs the first of the suspects alone and hands the others back. `is_all` says that nothing else was due.
     pub(crate) async fn attend<H: Handler>(
         &mut self,
