@@ -1,10 +1,10 @@
-//! What queues and providers hand us: payloads, envelopes, answers, and the decimals in them.
+//! What queues and providers hand us: payloads, answers, and the decimals in them.
 
 use std::fmt::Debug;
 
+use contract::Job;
 use contract::killbill::PaymentFacts;
 use contract::snaptrade::{AccountSync, WorkType};
-use contract::{Envelope, Job};
 use providers::snaptrade::{Activities, Balance, Orders, Positions};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -32,7 +32,6 @@ fn payloads_and_answers_are_read_or_refused() {
     let examples = [
         serde_json::to_value(AccountSync { work_type: WorkType::Holdings, account_id: id }).unwrap(),
         serde_json::to_value(PaymentFacts { tenant: "main".to_owned(), payment_id: id }).unwrap(),
-        serde_json::to_value(Envelope { command: id, kind: "a".to_owned(), version: 1 }).unwrap(),
         json!({
             "results": [{ "instrument": instrument, "units": "1.5", "price": 10.25, "cost_basis": null }],
             "data_freshness": { "as_of": "2026-05-01T00:00:00Z" },
@@ -47,7 +46,6 @@ fn payloads_and_answers_are_read_or_refused() {
     Cases::new("payloads", examples.iter().map(ToString::to_string)).check(|case| {
         read_job::<AccountSync>(&case.input);
         read_job::<PaymentFacts>(&case.input);
-        read::<Envelope>(&case.input);
         read::<Positions>(&case.input);
         read::<Vec<Balance>>(&case.input);
         read::<Activities>(&case.input);

@@ -1,22 +1,11 @@
-//! The envelope: what a queue message says, and what the ledger stores with every command.
+//! What the ledger stores with every command. Its queue message says `{"command": ID, "kind": NAME, "version": N}` and
+//! has the headers below; everything else is in the ledger.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::job::Job;
 use crate::workload::{Class, Workload};
-
-/// The body of a queue message. Everything else is in the ledger under the command's id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Envelope {
-    /// The command's id in the ledger.
-    pub command: Uuid,
-    /// The name of the payload's shape, see [`crate::Job::KIND`].
-    pub kind: String,
-    /// The version of that shape.
-    pub version: u32,
-}
 
 /// Header of a queue message that carries the W3C trace context's `traceparent`.
 pub const HEADER_TRACEPARENT: &str = "traceparent";

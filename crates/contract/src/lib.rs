@@ -20,7 +20,7 @@ pub mod status;
 pub mod verdict;
 pub mod workload;
 
-pub use command::{Actor, Envelope, NewCommand, Origin};
+pub use command::{Actor, NewCommand, Origin};
 pub use dead_letter::{DeadReason, LetterState, ReplayPolicy};
 pub use job::Job;
 pub use queue::QueueSpec;

@@ -1,6 +1,6 @@
 //! What a claimed message turns out to be.
 
-use contract::{Cause, DeadReason, Envelope, Job, RetryClass};
+use contract::{Cause, DeadReason, Job, RetryClass};
 use store::queue::{Claimed, Ledger};
 
 /// A message that was looked at.
@@ -24,8 +24,7 @@ pub(crate) fn read<J: Job>(claimed: &Claimed) -> Message<J> {
     if ledger.is_closed {
         return Message::Closed;
     }
-    let envelope: Option<Envelope> = serde_json::from_value(claimed.message.clone()).ok();
-    let kind = envelope.map_or_else(|| "an unreadable message".to_owned(), |envelope| envelope.kind);
+    let kind = claimed.kind.as_deref().unwrap_or("an unreadable message");
     if kind != J::KIND || ledger.kind != J::KIND {
         let sentence =
             format!("this queue's handler knows `{}`, not `{kind}` for `{}`", J::KIND, ledger.kind);
@@ -40,7 +39,7 @@ pub(crate) fn read<J: Job>(claimed: &Claimed) -> Message<J> {
 }
 
 fn payload<J: Job>(ledger: &Ledger) -> Message<J> {
-    match serde_json::from_value(ledger.payload.clone()) {
+    match J::deserialize(&ledger.payload) {
         Ok(job) => Message::Job(job),
         Err(error) => {
             // serde's message would quote the payload; its category does not.

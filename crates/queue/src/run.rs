@@ -1,10 +1,12 @@
 //! One run of one message.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use contract::{Blocked, Cause, QueueSpec, RetryClass, Verdict, Workload};
+use futures_util::FutureExt;
 use policy::crash::{Course, Record, course};
 use policy::settle::{History, settle};
 use store::queue::Claimed;
@@ -12,7 +14,6 @@ use store::suspect::mark;
 use store::{Effect, Pool};
 use telemetry::{Metrics, Trace};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -148,32 +149,27 @@ impl Run {
             }
             Course::Beside => {}
         }
-        let lease = self.lease.clone();
-        // A task of its own, so that a panic ends the run and not the worker.
-        let handled = AbortOnDrop(tokio::spawn(async move { handler.handle(&job, &lease).await }));
-        match self.watched(handled, &self.give_up).await {
+        match self.watched(handler.handle(&job, &self.lease)).await {
             Ending::Verdict(verdict) => self.judge(verdict).await,
             Ending::Lost => "lost",
             Ending::Stopped => self.hand_back().await,
         }
     }
 
-    async fn watched(&self, mut handled: AbortOnDrop, give_up: &CancellationToken) -> Ending {
-        let ending = tokio::select! {
-            finished = &mut handled.0 => match finished {
-                Ok(verdict) => return Ending::Verdict(verdict),
-                Err(_) => return Ending::Verdict(failed("panic", "the handler panicked")),
-            },
+    /// Whatever ends the run, its handler has stopped by then: only afterwards may anybody else begin.
+    async fn watched(&self, handled: impl Future<Output = Verdict<Effect>>) -> Ending {
+        // Most runs are over before a clock needs to be set for them.
+        tokio::select! {
+            biased;
+            handled = AssertUnwindSafe(handled).catch_unwind() => {
+                Ending::Verdict(handled.unwrap_or_else(|_| failed("panic", "the handler panicked")))
+            }
             () = self.lease_ends() => Ending::Lost,
-            () = give_up.cancelled() => Ending::Stopped,
+            () = self.give_up.cancelled() => Ending::Stopped,
             () = tokio::time::sleep(self.deadline) => {
                 Ending::Verdict(failed("deadline", "the run took longer than its workload allows"))
             }
-        };
-        // It must have stopped before anybody else may begin.
-        handled.0.abort();
-        let _ = (&mut handled.0).await;
-        ending
+        }
     }
 
     /// Returns when the lease is lost: taken by another worker, or not renewed in time, whatever the database
@@ -207,13 +203,4 @@ enum Ending {
 
 fn failed(code: &str, sentence: &str) -> Verdict<Effect> {
     Verdict::Retry(Cause::new(RetryClass::Transient, code, sentence))
-}
-
-/// Ends the handler when nobody waits for it any more.
-struct AbortOnDrop(JoinHandle<Verdict<Effect>>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -29,6 +29,10 @@ use crate::wake;
 /// The pause after a failed claim grows up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// While more is waiting than was claimed, a claim waits so long for half of the slots: one that takes a few messages
+/// costs nearly as much as one that takes hundreds.
+const GATHER: Duration = Duration::from_millis(2);
+
 /// How often the gate is compared with the queue.
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -138,12 +142,14 @@ impl<H: Handler> Runner<H> {
         let Options { poll, .. } = machine.means.options;
         let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * poll));
         let (mut search, mut suspects) = (Search::default(), Suspects::default());
-        let mut pause = Pause::None;
+        let (mut pause, mut is_full) = (Pause::None, false);
         loop {
             if stop.run_until_cancelled(pause.over(call)).await.is_none() {
                 break;
             }
-            let Some(permits) = stop.run_until_cancelled(free(&machine.slots, &pulse)).await else { break };
+            let wanted = if is_full { (machine.means.options.concurrency / 2).max(1) } else { 1 };
+            let free = free(&machine.slots, wanted, &pulse);
+            let Some(permits) = stop.run_until_cancelled(free).await else { break };
             while runs.try_join_next().is_some() {}
             let (sent, limit) = (Instant::now(), permits.len());
             let ask = search.next(u32::try_from(limit).unwrap_or(u32::MAX), sent);
@@ -156,6 +162,7 @@ impl<H: Handler> Runner<H> {
                 }
                 Ok(claims) => {
                     search.note(&claims);
+                    is_full = claims.messages.len() == limit;
                     let next = Pause::after(&claims, poll);
                     let is_all = claims.messages.len() < limit && claims.parked == 0;
                     let (others, kept) =
@@ -289,16 +296,25 @@ async fn sweep(means: Means, stop: CancellationToken) {
     }
 }
 
-/// Every free slot, at least one. A worker whose slots are all busy is alive.
-async fn free(slots: &Arc<Semaphore>, pulse: &Pulse) -> Vec<OwnedSemaphorePermit> {
-    let first = loop {
-        let acquired = tokio::time::timeout(Duration::from_secs(5), slots.clone().acquire_owned()).await;
-        pulse.beat();
-        if let Ok(permit) = acquired {
-            break permit.expect("the semaphore is never closed");
+/// Every free slot, at least one, and so many unless that takes long. A worker whose slots are all busy is alive.
+async fn free(slots: &Arc<Semaphore>, wanted: u32, pulse: &Pulse) -> Vec<OwnedSemaphorePermit> {
+    let gathered = tokio::time::timeout(GATHER, slots.clone().acquire_many_owned(wanted)).await;
+    let mut some = if let Ok(permits) = gathered {
+        permits
+    } else {
+        loop {
+            let acquired = tokio::time::timeout(Duration::from_secs(5), slots.clone().acquire_owned()).await;
+            pulse.beat();
+            if let Ok(permit) = acquired {
+                break permit;
+            }
         }
-    };
-    let mut permits = vec![first];
+    }
+    .expect("the semaphore is never closed");
+    let mut permits = Vec::new();
+    while let Some(permit) = some.split(1) {
+        permits.push(permit);
+    }
     while let Ok(permit) = slots.clone().try_acquire_owned() {
         permits.push(permit);
     }

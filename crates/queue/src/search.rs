@@ -58,15 +58,13 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use store::queue::{Claimed, Fence};
 
     use super::*;
 
     fn claims(lane: usize, due_at: DateTime<Utc>, parked: u32) -> Claims {
         let fence = Fence { queue: "q", msg_id: 1, read_ct: 1 };
-        let message =
-            Claimed { fence, lane, due_at, claimed_at: due_at, message: Value::Null, command: None };
+        let message = Claimed { fence, lane, due_at, claimed_at: due_at, kind: None, command: None };
         Claims { messages: vec![message], parked, next_due: None }
     }
 

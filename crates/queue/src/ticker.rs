@@ -12,7 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 const MOST: usize = 500;
 
 /// Statements under way at a time.
-const IN_FLIGHT: usize = 2;
+const IN_FLIGHT: u32 = 2;
+
+/// Successes that are worth a statement beside another one.
+const MANY: usize = 250;
 
 /// Why a success could not be written.
 #[derive(Clone, Debug)]
@@ -61,21 +64,28 @@ impl Ticker {
     }
 }
 
+/// The first statement takes what there is. While it is under way, another one begins only with many, so that what
+/// gathers costs less.
 async fn gather(mut waiting: mpsc::UnboundedReceiver<Pending>, pool: Pool, queue: &'static str) {
-    let slots = Arc::new(Semaphore::new(IN_FLIGHT));
-    let mut batch = Vec::with_capacity(MOST);
-    while waiting.recv_many(&mut batch, MOST).await > 0 {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        while batch.len() < MOST
-            && let Ok(pending) = waiting.try_recv()
-        {
-            batch.push(pending);
+    let slots = Arc::new(Semaphore::new(IN_FLIGHT as usize));
+    let (mut batch, mut is_open) = (Vec::with_capacity(MOST), true);
+    while is_open || !batch.is_empty() {
+        let gathered = batch.len();
+        let needed = if gathered < MANY { IN_FLIGHT } else { 1 };
+        tokio::select! {
+            biased;
+            received = waiting.recv_many(&mut batch, MOST - gathered), if is_open && gathered < MOST => {
+                is_open = received > 0;
+            }
+            slots = slots.clone().acquire_many_owned(needed), if gathered > 0 => {
+                let Some(slot) = slots.ok().and_then(|mut slots| slots.split(1)) else { return };
+                let (batch, pool) = (std::mem::replace(&mut batch, Vec::with_capacity(MOST)), pool.clone());
+                tokio::spawn(async move {
+                    settle(&pool, queue, batch).await;
+                    drop(slot);
+                });
+            }
         }
-        let (batch, pool) = (std::mem::replace(&mut batch, Vec::with_capacity(MOST)), pool.clone());
-        tokio::spawn(async move {
-            settle(&pool, queue, batch).await;
-            drop(slot);
-        });
     }
 }
 

@@ -168,14 +168,15 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// Commands, the newest first. Ids are time-ordered, so they are the order.
+/// Commands, the newest first. Ids are time-ordered, so they are the order. Of those that are queued, the ones behind
+/// the 10,000 newest messages of each queue are shown.
 pub async fn list(pool: &Pool, filter: &Filter) -> Result<Vec<Command>, Error> {
     let (scope, before, limit) = (filter.scope.as_deref(), filter.before, i64::from(filter.limit));
     let (workload, status) = (filter.workload.map(Workload::kind), filter.status);
     pool.bounded("listing commands", async {
         let mut session = pool.session().await?;
         let connection = &mut *session;
-        // A statement each, because each has an index of its own.
+        // A statement each, because each finds its rows by another way.
         let commands = match status.map(|status| (status.to_string(), status)) {
             Some((_, Status::Succeeded)) => {
                 sqlx::query_file_as!(
@@ -189,23 +190,15 @@ pub async fn list(pool: &Pool, filter: &Filter) -> Result<Vec<Command>, Error> {
                 .fetch_all(connection)
                 .await?
             }
-            Some((word, status)) if status.is_terminal() => {
-                sqlx::query_file_as!(
-                    Command,
-                    "sql/command/list_unhappy.sql",
-                    scope,
-                    workload,
-                    before,
-                    limit,
-                    word
-                )
-                .fetch_all(connection)
-                .await?
+            Some((_, Status::Queued)) => {
+                sqlx::query_file_as!(Command, "sql/command/list_queued.sql", scope, workload, before, limit)
+                    .fetch_all(connection)
+                    .await?
             }
             Some((word, _)) => {
                 sqlx::query_file_as!(
                     Command,
-                    "sql/command/list_open.sql",
+                    "sql/command/list_listed.sql",
                     scope,
                     workload,
                     before,

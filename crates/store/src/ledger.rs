@@ -74,7 +74,7 @@ async fn settle_successes(
 ) -> Result<Vec<i64>, sqlx::Error> {
     let results: Vec<Option<Value>> = runs.iter().map(|run| run.result.clone()).collect();
     let request_ids: Vec<String> = runs.iter().map(|run| run.request_ids.join(" ")).collect();
-    sqlx::query_file_scalar!(
+    let settled = sqlx::query_file_scalar!(
         "sql/ledger/succeed.sql",
         queue,
         &runs.iter().map(|run| run.fence.msg_id).collect::<Vec<_>>(),
@@ -84,8 +84,9 @@ async fn settle_successes(
         &results as &[Option<Value>],
         &request_ids,
     )
-    .fetch_all(connection)
-    .await
+    .fetch_one(connection)
+    .await?;
+    Ok(settled.unwrap_or_default())
 }
 
 /// A run that did not succeed and whose message will be due again.

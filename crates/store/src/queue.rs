@@ -69,8 +69,8 @@ pub struct Claimed {
     pub due_at: DateTime<Utc>,
     /// When it was claimed, by the database's clock.
     pub claimed_at: DateTime<Utc>,
-    /// The message as it is.
-    pub message: Value,
+    /// The kind that the message names.
+    pub kind: Option<String>,
     /// The ledger's row; absent where the message names no command.
     pub command: Option<Ledger>,
 }
@@ -125,9 +125,10 @@ pub async fn claim(pool: &Pool, queue: &QueueSpec, ask: &Ask) -> Result<Claims, 
         session.release().await?;
         let mut claims = Claims::default();
         for row in rows {
-            let (Some(msg_id), Some(due_at), Some(message)) = (row.msg_id, row.due_at, row.message) else {
+            let since = |at: DateTime<Utc>| (row.claimed_at - at).to_std().unwrap_or_default();
+            let (Some(msg_id), Some(due_at)) = (row.msg_id, row.due_at) else {
                 claims.parked = row.read_ct.unsigned_abs();
-                claims.next_due = row.due_in_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
+                claims.next_due = row.due_at.map(|at| (at - row.claimed_at).to_std().unwrap_or_default());
                 continue;
             };
             let command = row.id.map(|id| Ledger {
@@ -137,7 +138,7 @@ pub async fn claim(pool: &Pool, queue: &QueueSpec, ask: &Ask) -> Result<Claims, 
                 payload: row.payload.unwrap_or_default(),
                 attempts: row.attempts.unwrap_or_default().unsigned_abs(),
                 waits: row.blocked_times.unwrap_or_default().unsigned_abs(),
-                waiting: Duration::from_secs(row.waiting_seconds.unwrap_or_default().unsigned_abs()),
+                waiting: row.blocked_since.map(since).unwrap_or_default(),
                 silent_ends: silent_ends(row.read_ct, row.outcomes.unwrap_or_default()),
                 crashes: row.crashes.unwrap_or_default().unsigned_abs(),
                 was_alone: row.alone_read_ct == Some(row.read_ct - 1),
@@ -150,7 +151,7 @@ pub async fn claim(pool: &Pool, queue: &QueueSpec, ask: &Ask) -> Result<Claims, 
                 lane: usize::try_from(row.lane.unwrap_or_default()).unwrap_or_default(),
                 due_at,
                 claimed_at: row.claimed_at,
-                message,
+                kind: row.message_kind,
                 command,
             });
         }

@@ -24,7 +24,7 @@ const LARGEST_PAGE: u32 = 200;
 pub(crate) struct Parameters {
     /// Only commands of this workload.
     workload: Option<String>,
-    /// Only commands with this status.
+    /// Only commands with this status; of those that are `queued`, the 10,000 newest messages of each queue are looked at.
     status: Option<String>,
     /// Commands in one page: 1 to 200; 50 where it is left out.
     limit: Option<u32>,

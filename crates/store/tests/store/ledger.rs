@@ -6,7 +6,7 @@ use chrono::Utc;
 use contract::{Blocked, Cause, DeadReason, RetryClass};
 use serde_json::json;
 use store::ledger::{Dead, Done, Unfinished, bury, delay, drop_closed, park, succeed, succeed_with};
-use store::queue::Claimed;
+use store::queue::{Claimed, Fence};
 use store::snaptrade::{Balance, Holdings, Position};
 use store::{Effect, Fault, Pool};
 use testkit::Database;
@@ -78,6 +78,20 @@ async fn a_success_moves_the_message_to_the_archive_and_closes_the_command() {
     assert_eq!(database.number(&format!("select count(*) from pgmq.a_{QUEUE}")).await, 1);
     let row = one_text(&database, "select concat_ws(' ', status, attempts, outcomes, result, array_length(provider_request_ids, 1)) from spillway.command").await;
     assert_eq!(row, "succeeded 1 1 {\"rows\": 3} 2");
+}
+
+#[tokio::test]
+async fn a_success_changes_the_ledger_row_in_place_and_writes_no_index() {
+    let (database, _pool, message) = one_claimed().await;
+    let Fence { msg_id, read_ct, .. } = message.fence;
+    let command = message.command.expect("a command").id;
+    let in_place = format!(
+        "with settled as materialized (select spillway.queue_succeed('{QUEUE}', '{{{msg_id}}}', '{{{read_ct}}}',
+           '{{{command}}}', array[now()], '{{null}}', '{{\"\"}}') as ids)
+         select pg_stat_get_xact_tuples_hot_updated('spillway.command'::regclass) from settled where ids = '{{{msg_id}}}'"
+    );
+
+    assert_eq!(database.number(&in_place).await, 1);
 }
 
 #[tokio::test]

@@ -5,6 +5,6 @@ select id, workload, scope, status,
 from spillway.command
 where ($1::text is null or scope = $1) and ($2::text is null or workload = $2)
   and ($3::uuid is null or id < $3)
-  and status = $5 and finished_at is null
+  and listed = $5
 order by id desc
 limit $4;
