@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::compute::Abandoned;
 use crate::handler::{Handler, Lease};
 use crate::message::{self, Message};
 use crate::options::Options;
@@ -33,6 +34,7 @@ pub(crate) struct Means {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) worker: Arc<str>,
     pub(crate) ticker: Ticker,
+    pub(crate) abandoned: Abandoned,
     /// Cancelled when the process can't wait any longer.
     pub(crate) give_up: CancellationToken,
 }
@@ -49,6 +51,7 @@ pub(crate) struct Run {
     pub(crate) claimed_at: DateTime<Utc>,
     pub(crate) ticker: Ticker,
     pub(crate) give_up: CancellationToken,
+    abandoned: Abandoned,
     slot: Mutex<Option<OwnedSemaphorePermit>>,
     deadline: Duration,
     history: History,
@@ -104,6 +107,7 @@ impl Run {
             claimed_at: claimed.claimed_at,
             ticker: means.ticker.clone(),
             give_up: means.give_up.clone(),
+            abandoned: means.abandoned.clone(),
             slot: Mutex::new(Some(slot)),
             deadline: means.options.run_deadline,
             history,
@@ -151,7 +155,9 @@ impl Run {
         let lease = self.lease.clone();
         // A task of its own, so that a panic ends the run and not the worker.
         let handled = AbortOnDrop(tokio::spawn(async move { handler.handle(&job, &lease).await }));
-        match self.watched(handled, &self.give_up).await {
+        let ending = self.watched(handled, &self.give_up).await;
+        self.lease.end_computing(&self.abandoned).await;
+        match ending {
             Ending::Verdict(verdict) => self.judge(verdict).await,
             Ending::Lost => "lost",
             Ending::Stopped => self.hand_back().await,
