@@ -9,6 +9,8 @@ use telemetry::log::chain;
 const CONFIGURATION: u8 = 64;
 /// `EX_UNAVAILABLE`: a required dependency did not answer within the start budget.
 const UNAVAILABLE: u8 = 69;
+/// `EX_TEMPFAIL`: the process stopped in order and wants to be started again.
+const START_AGAIN: u8 = 75;
 
 /// Why a process ended other than by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,9 @@ pub enum Error {
         /// What it answered last.
         source: Box<dyn StdError + Send + Sync>,
     },
+    /// Exit 75.
+    #[error("this process has to be started again")]
+    StartAgain(#[source] queue::Error),
     /// Exit 1.
     #[error("{doing}")]
     Failed {
@@ -44,7 +49,17 @@ impl Error {
         match self {
             Self::Settings(_) => CONFIGURATION,
             Self::Missing { .. } => UNAVAILABLE,
+            Self::StartAgain(_) => START_AGAIN,
             Self::Failed { .. } => 1,
+        }
+    }
+}
+
+impl From<queue::Error> for Error {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            queue::Error::WornOut { .. } => Self::StartAgain(error),
+            queue::Error::Heart { .. } | queue::Error::Thread { .. } => Self::failed("working", error),
         }
     }
 }
@@ -73,6 +88,8 @@ mod tests {
             Error::Missing { dependency: "Postgres", source: Box::new(io::Error::other("refused")) };
 
         assert_eq!(missing.code(), 69);
+        let worn_out = queue::Error::WornOut { queue: "q", abandoned: 2 };
+        assert_eq!(Error::from(worn_out).code(), 75);
         assert_eq!(Error::failed("listening", "taken").code(), 1);
     }
 }

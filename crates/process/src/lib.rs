@@ -1,6 +1,6 @@
 //! The life of a process, the same for every binary: settings or exit 64, required dependencies within the
-//! start budget or exit 69, then work until a signal, and exit 0. Beside its work each one does its share of the
-//! platform's upkeep.
+//! start budget or exit 69, then work until a signal, and exit 0; or exit 75 once only a new process helps. Beside
+//! its work each one does its share of the platform's upkeep.
 
 mod dependency;
 mod elected;

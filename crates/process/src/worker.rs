@@ -57,14 +57,15 @@ pub struct Resources {
     pub metrics: Arc<Metrics>,
 }
 
-/// Works until `stop`. The internal listener answers from the beginning; the first claim waits for a database
-/// with the right schema, within the start budget.
+/// Works until `stop`, or until it has to be started again. The internal listener answers from the beginning; the
+/// first claim waits for a database with the right schema, within the start budget.
 pub async fn work<H: Handler>(
     common: &Options,
     options: WorkerOptions,
     handler: impl FnOnce(&Resources) -> H,
     stop: CancellationToken,
 ) -> Result<(), Error> {
+    let stop = stop.child_token();
     let name = options.queue.workload.spec().worker;
     let metrics = Arc::new(Metrics::new(name, env!("CARGO_PKG_VERSION")));
     let health = Health::new();
@@ -100,11 +101,13 @@ pub async fn work<H: Handler>(
         stopping.cancelled().await;
         health.stopping();
     });
-    runner.run_until(stop).await.map_err(|error| Error::failed("working", error))?;
+    let outcome = runner.run_until(stop.clone()).await;
+    // It may have ended by itself; the others end with it.
+    stop.cancel();
 
     upkeep.end().await;
     let _ = watch.await;
     after.cancel();
     let _ = internal.await;
-    Ok(())
+    Ok(outcome?)
 }

@@ -1,15 +1,17 @@
 //! The one trait a workload implements, and the lease that it runs under.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use contract::{Job, Verdict};
+use contract::{Cause, Job, Verdict};
 use store::Effect;
 use store::queue::Fence;
 use telemetry::Trace;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::compute::{Abandoned, Computing, Stop};
 
 /// A call that may take this much longer than its timeout still ends within the lease.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -23,7 +25,8 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// Delivery is at least once, so running it twice on the same job must leave the world as running it once
     /// does. The runtime drops the future when the lease is lost: keep nothing in local state that the next
-    /// worker would need.
+    /// worker would need. It can only be dropped where it awaits: whatever computes for more than a few milliseconds
+    /// belongs in [`Lease::compute`].
     ///
     /// There is no `Result` here on purpose. Only the handler knows whether an error is worth a retry, so it has
     /// to say so in the [`Verdict`].
@@ -39,25 +42,36 @@ struct Inner {
     fence: Fence,
     command: Uuid,
     attempt: u32,
-    trace: Trace,
+    parent: Parent,
+    trace: OnceLock<Trace>,
     held_until: Mutex<Instant>,
     lost: CancellationToken,
     request_ids: Mutex<Vec<String>>,
     /// Until when a call of this run may still be under way at the provider.
     call_until: Mutex<Option<Instant>>,
+    computing: Computing,
+}
+
+/// The W3C headers of the request that brought the command.
+#[derive(Debug, Default)]
+pub(crate) struct Parent {
+    pub(crate) traceparent: Option<String>,
+    pub(crate) tracestate: Option<String>,
 }
 
 impl Lease {
-    pub(crate) fn new(fence: Fence, command: Uuid, attempt: u32, trace: Trace, held_until: Instant) -> Self {
+    pub(crate) fn new(fence: Fence, command: Uuid, attempt: u32, parent: Parent, held_until: Instant) -> Self {
         Self(Arc::new(Inner {
             fence,
             command,
             attempt,
-            trace,
+            parent,
+            trace: OnceLock::new(),
             held_until: Mutex::new(held_until),
             lost: CancellationToken::new(),
             request_ids: Mutex::default(),
             call_until: Mutex::default(),
+            computing: Computing::default(),
         }))
     }
 
@@ -78,7 +92,8 @@ impl Lease {
 
     /// Where this run stands in its command's trace.
     pub fn trace(&self) -> &Trace {
-        &self.0.trace
+        let Parent { traceparent, tracestate } = &self.0.parent;
+        self.0.trace.get_or_init(|| Trace::follow(traceparent.as_deref(), tracestate.as_deref()))
     }
 
     /// Asks to make an outside call that may take `timeout`. Nothing where the call might end after the lease
@@ -90,6 +105,29 @@ impl Lease {
             *lock(&self.0.call_until) = Some(ends);
             Call { lease: self, ended: false }
         })
+    }
+
+    /// Computes on a thread of its own, at a lower priority than the process' heartbeats and claims, and answers with
+    /// the result. A run computes one thing at a time, so that the worker's concurrency bounds the threads too.
+    ///
+    /// Nobody can end a thread from outside. When the run ends first, or the answer is not awaited any more, `work` is
+    /// asked to [stop](Stop) and its result is dropped; what doesn't stop within two seconds is abandoned, and a process
+    /// with too many abandoned threads starts anew. A panic in `work` is a panic of the handler.
+    ///
+    /// Nothing was computed where it fails: the system refuses a thread, or the run has ended.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stop) -> T + Send + 'static,
+    ) -> Result<T, Cause> {
+        self.0.computing.run(work).await
+    }
+
+    /// Ends what the run computes, by abandoning it if need be.
+    pub(crate) async fn end_computing(&self, abandoned: &Abandoned) {
+        if self.0.computing.end(abandoned).await {
+            let (queue, command) = (self.0.fence.queue, self.0.command);
+            tracing::warn!(queue, %command, "its computation doesn't stop; abandoning the thread");
+        }
     }
 
     /// Notes the provider's id of a request, so that the command shows it.

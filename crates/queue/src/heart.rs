@@ -149,6 +149,10 @@ impl Beats {
 
     fn due(&self, now: Instant) -> Vec<Beat> {
         let due = |entry: &&Entry| {
+            // Its run is ending.
+            if entry.lease.lost().is_cancelled() {
+                return false;
+            }
             let unshown = !entry.is_shown && now.duration_since(entry.since) >= SHOWN_AFTER;
             unshown || now.duration_since(entry.renewed) >= self.queue.lease / 4
         };

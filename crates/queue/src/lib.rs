@@ -3,6 +3,7 @@
 //! A workload implements [`Handler`] and nothing else. Delivery is at least once; the effect of a run is
 //! committed exactly once, because every write of a run carries the lease `(msg_id, read_ct)`.
 
+mod compute;
 mod dispatch;
 mod handler;
 mod heart;
@@ -17,6 +18,7 @@ mod suspects;
 mod ticker;
 mod wake;
 
+pub use compute::Stop;
 pub use dispatch::{Busy, Dispatch, Dispatched};
 pub use handler::{Call, Handler, Lease};
 pub use options::Options;
@@ -24,7 +26,7 @@ pub use routes::routes;
 pub use runner::Runner;
 pub use search::Search;
 
-/// The runtime could not start. Once it runs, errors are counted, logged and tried again.
+/// Why the runtime did not start or ended by itself. Errors in between are counted, logged and tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The connection for heartbeats can't be prepared.
@@ -42,5 +44,13 @@ pub enum Error {
         queue: &'static str,
         /// What went wrong.
         source: std::io::Error,
+    },
+    /// It has stopped in order, because only a new process gets rid of these threads.
+    #[error("{abandoned} threads compute for runs on `{queue}` that have ended")]
+    WornOut {
+        /// The queue's name.
+        queue: &'static str,
+        /// How many there were.
+        abandoned: usize,
     },
 }

@@ -12,12 +12,13 @@ use policy::settle::{History, settle};
 use store::queue::Claimed;
 use store::suspect::mark;
 use store::{Effect, Pool};
-use telemetry::{Metrics, Trace};
+use telemetry::Metrics;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::handler::{Handler, Lease};
+use crate::compute::Abandoned;
+use crate::handler::{Handler, Lease, Parent};
 use crate::message::{self, Message};
 use crate::options::Options;
 use crate::settle::Outcome;
@@ -34,6 +35,7 @@ pub(crate) struct Means {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) worker: Arc<str>,
     pub(crate) ticker: Ticker,
+    pub(crate) abandoned: Abandoned,
     /// Cancelled when the process can't wait any longer.
     pub(crate) give_up: CancellationToken,
 }
@@ -50,6 +52,7 @@ pub(crate) struct Run {
     pub(crate) claimed_at: DateTime<Utc>,
     pub(crate) ticker: Ticker,
     pub(crate) give_up: CancellationToken,
+    abandoned: Abandoned,
     slot: Mutex<Option<OwnedSemaphorePermit>>,
     deadline: Duration,
     history: History,
@@ -83,10 +86,10 @@ impl Run {
             waits: ledger.waits,
             waiting: ledger.waiting,
         });
-        let trace = Trace::follow(
-            ledger.map(|ledger| ledger.traceparent.as_str()),
-            ledger.map(|ledger| ledger.tracestate.as_str()),
-        );
+        let parent = Parent {
+            traceparent: ledger.map(|ledger| ledger.traceparent.clone()),
+            tracestate: ledger.map(|ledger| ledger.tracestate.clone()),
+        };
         let command = ledger.map(|ledger| ledger.id);
         Self {
             pool: means.pool.clone(),
@@ -98,13 +101,14 @@ impl Run {
                 claimed.fence,
                 command.unwrap_or_default(),
                 history.failures + 1,
-                trace,
+                parent,
                 claim_sent + means.options.lease,
             ),
             command,
             claimed_at: claimed.claimed_at,
             ticker: means.ticker.clone(),
             give_up: means.give_up.clone(),
+            abandoned: means.abandoned.clone(),
             slot: Mutex::new(Some(slot)),
             deadline: means.options.run_deadline,
             history,
@@ -149,7 +153,9 @@ impl Run {
             }
             Course::Beside => {}
         }
-        match self.watched(handler.handle(&job, &self.lease)).await {
+        let ending = self.watched(handler.handle(&job, &self.lease)).await;
+        self.lease.end_computing(&self.abandoned).await;
+        match ending {
             Ending::Verdict(verdict) => self.judge(verdict).await,
             Ending::Lost => "lost",
             Ending::Stopped => self.hand_back().await,

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Error;
+use crate::compute::Abandoned;
 use crate::dispatch::Dispatcher;
 use crate::handler::Handler;
 use crate::heart::Heart;
@@ -68,7 +69,9 @@ impl<H: Handler> Runner<H> {
         let slots = Arc::new(Semaphore::new(options.concurrency as usize));
         let room = 2 * options.concurrency as usize;
         let ticker = Ticker::start(pool.clone(), options.queue().name, room);
-        let means = Means { options, pool, metrics, worker, ticker, give_up: CancellationToken::new() };
+        let abandoned = Abandoned::new(metrics.clone(), options.queue().name);
+        let give_up = CancellationToken::new();
+        let means = Means { options, pool, metrics, worker, ticker, abandoned, give_up };
         let machine = Machine {
             means,
             handler: Arc::new(handler),
@@ -89,7 +92,8 @@ impl<H: Handler> Runner<H> {
         &self.machine.means.worker
     }
 
-    /// Claims and runs until `stop`; then lets running work finish within the grace and hands the rest back.
+    /// Claims and runs until `stop`, or until too many threads compute for runs that have ended; then lets running work
+    /// finish within the grace and hands the rest back.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), Error> {
         let machine = &self.machine;
         let means = &machine.means;
@@ -103,6 +107,8 @@ impl<H: Handler> Runner<H> {
             concurrency = means.options.concurrency,
             "working"
         );
+        let stop = stop.child_token();
+        let recycling = tokio::spawn(recycle(means.clone(), self.health.clone(), stop.clone()));
         let call = Arc::new(Notify::new());
         let listener = tokio::spawn(wake::listen(
             self.beats.clone(),
@@ -132,9 +138,10 @@ impl<H: Handler> Runner<H> {
             machine.dispatched.wait().await;
         }
         let _ = tokio::join!(listener, sweeper);
+        let recycled = recycling.await.ok().flatten();
         let machine = self.machine;
         let _ = tokio::task::spawn_blocking(move || machine.heart.get().map(Heart::stop)).await;
-        Ok(())
+        recycled.map_or(Ok(()), |abandoned| Err(Error::WornOut { queue: queue.name, abandoned }))
     }
 
     async fn claim_until(&self, stop: &CancellationToken, call: &Notify, runs: &mut JoinSet<Outcome>) {
@@ -276,6 +283,16 @@ impl Pause {
             Self::Trouble(pause) => tokio::time::sleep(*pause).await,
         }
     }
+}
+
+/// Stops the runner once there are too many abandoned threads, and says how many.
+async fn recycle(means: Means, health: Health, stop: CancellationToken) -> Option<usize> {
+    let abandoned = stop.run_until_cancelled(means.abandoned.too_many()).await?;
+    let queue = means.options.queue().name;
+    tracing::error!(queue, abandoned, "too many threads compute for runs that have ended; starting anew");
+    stop.cancel();
+    health.check("threads").failing(format!("{abandoned} compute for runs that have ended"));
+    Some(abandoned)
 }
 
 /// Compares the gate with the queue now and then; it is expected to find nothing.

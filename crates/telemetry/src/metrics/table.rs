@@ -77,6 +77,7 @@ pub const TABLE: &[&Metric] = &[
     &CONCURRENCY,
     &STALE_WRITES,
     &RUNS_ALONE,
+    &ABANDONED_THREADS,
     &NEWER_VERSION,
     &LIMITS_MENDED,
     &LOOP_ERRORS,
@@ -159,6 +160,11 @@ pub(super) const RUNS_ALONE: Metric = counter(
     "spillway_runs_alone_total",
     &["queue"],
     "Runs that had their process for themselves, because earlier claims of their message ended without a word.",
+);
+pub(super) const ABANDONED_THREADS: Metric = gauge(
+    "spillway_abandoned_threads",
+    &["queue"],
+    "Threads of this process that compute although their runs have ended; too many, and it starts anew.",
 );
 pub(super) const NEWER_VERSION: Metric = counter(
     "spillway_newer_version_total",

@@ -1,8 +1,10 @@
 //! The runtime on a real queue: how runs end, what a stop does, and what a lost lease means.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod compute;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use contract::snaptrade::{AccountSync, WorkType};
@@ -10,7 +12,7 @@ use contract::{
     Actor, Blocked, Cause, DeadReason, Job, NewCommand, QueueSpec, RetryClass, Verdict, Workload,
 };
 use probes::Health;
-use queue::{Dispatch, Handler, Lease, Options, Runner};
+use queue::{Dispatch, Handler, Lease, Options, Runner, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::intake::{Item, take_in};
@@ -48,6 +50,12 @@ enum Act {
     },
     /// Never ends.
     Hang,
+    /// Computes until the test lets it go, whatever it is asked.
+    Deaf,
+    /// Computes until it is asked to stop.
+    Heedful,
+    /// Panics while it computes.
+    Crumble,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,12 +74,34 @@ impl Job for Work {
 struct Counts {
     started: AtomicU32,
     finished: AtomicU32,
+    computing: AtomicU32,
+    computed: AtomicU32,
 }
 
 struct Obedient {
     counts: Arc<Counts>,
     meet: Arc<Barrier>,
     go_on: Arc<Notify>,
+    let_go: Arc<AtomicBool>,
+}
+
+impl Obedient {
+    /// Computes until `is_over`.
+    async fn compute(
+        &self,
+        lease: &Lease,
+        is_over: impl Fn(&Stop) -> bool + Send + 'static,
+    ) -> Verdict<Effect> {
+        let counts = self.counts.clone();
+        let computed = lease.compute(move |stop| {
+            counts.computing.fetch_add(1, Ordering::SeqCst);
+            while !is_over(stop) {
+                std::hint::spin_loop();
+            }
+            counts.computed.fetch_add(1, Ordering::SeqCst);
+        });
+        computed.await.map_or_else(Verdict::Retry, |()| Verdict::Done(Effect::None))
+    }
 }
 
 impl Handler for Obedient {
@@ -109,6 +139,12 @@ impl Handler for Obedient {
                 Verdict::Done(Effect::None)
             }
             Act::Hang => std::future::pending().await,
+            Act::Deaf => {
+                let let_go = self.let_go.clone();
+                self.compute(lease, move |_| let_go.load(Ordering::SeqCst)).await
+            }
+            Act::Heedful => self.compute(lease, Stop::is_requested).await,
+            Act::Crumble => self.compute(lease, |_| panic!("as told")).await,
         };
         self.counts.finished.fetch_add(1, Ordering::SeqCst);
         verdict
@@ -123,7 +159,15 @@ struct Bench {
     counts: Arc<Counts>,
     meet: Arc<Barrier>,
     go_on: Arc<Notify>,
+    let_go: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
+    health: Health,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.let_go.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Bench {
@@ -136,7 +180,9 @@ impl Bench {
             counts: Arc::default(),
             meet: Arc::new(Barrier::new(2)),
             go_on: Arc::default(),
+            let_go: Arc::default(),
             metrics: Arc::new(Metrics::new("test", "0")),
+            health: Health::new(),
         }
     }
 
@@ -183,10 +229,14 @@ impl Bench {
         options.poll = Duration::from_millis(20);
         options.concurrency = 4;
         change(&mut options);
-        let handler =
-            Obedient { counts: self.counts.clone(), meet: self.meet.clone(), go_on: self.go_on.clone() };
+        let handler = Obedient {
+            counts: self.counts.clone(),
+            meet: self.meet.clone(),
+            go_on: self.go_on.clone(),
+            let_go: self.let_go.clone(),
+        };
         let beats = store::Options::of_url(self.database.url_as("spillway_worker"), 1);
-        Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), Health::new())
+        Runner::new(options, self.pool.clone(), beats, handler, self.metrics.clone(), self.health.clone())
     }
 
     async fn status(&self, command: Uuid) -> String {
