@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::platform::{Platform, Running, SOURCE, SOURCE_SECRET};
+use crate::platform::{Platform, Running, SOURCE, SOURCE_SECRET, with};
 
 /// 24 bytes of `t` in base64: the secret that replaces the first one.
 const NEXT_SECRET: &str = "whsec_dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0";
@@ -20,17 +20,13 @@ const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// The platform's settings with short deadlines and two secrets of one sender.
 fn settings(platform: &Platform) -> Vec<(String, String)> {
-    let mut settings = platform.settings();
-    for (name, value) in [
+    let own = [
         ("SANMOPIA_INTAKE_HEADER_TIMEOUT_MS", "1000".to_owned()),
         ("SANMOPIA_INTAKE_BODY_TIMEOUT_MS", "2000".to_owned()),
         ("SANMOPIA_INTAKE_IN_FLIGHT", "128".to_owned()),
         ("SANMOPIA_STANDARD_WEBHOOK_SECRETS", format!("{SOURCE}={SOURCE_SECRET},{SOURCE}={NEXT_SECRET}")),
-    ] {
-        settings.retain(|(known, _)| known != name);
-        settings.push((name.to_owned(), value));
-    }
-    settings
+    ];
+    with(platform.settings(), own)
 }
 
 /// What failed, as `lab door` prints it.

@@ -160,8 +160,7 @@ impl Platform {
 
     /// The settings of a process that belongs to this platform.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
-        let mut settings = example();
-        for (name, value) in [
+        let own = [
             ("SANMOPIA_DATABASE_URL", self.database.url()),
             ("SANMOPIA_GATEWAY_DATABASE_URL", self.database.url_as("spillway_gateway")),
             ("SANMOPIA_WORKER_DATABASE_URL", self.database.url_as("spillway_worker")),
@@ -176,12 +175,21 @@ impl Platform {
             ("SANMOPIA_GATEWAY_LISTEN", "127.0.0.1:0".to_owned()),
             ("SANMOPIA_GATEWAY_INTERNAL_LISTEN", "127.0.0.1:0".to_owned()),
             ("SANMOPIA_WORKER_LISTEN", "127.0.0.1:0".to_owned()),
-        ] {
-            settings.retain(|(known, _)| known != name);
-            settings.push((name.to_owned(), value));
-        }
-        settings
+        ];
+        with(example(), own)
     }
+}
+
+/// Settings in which some have other values.
+pub(crate) fn with<const N: usize>(
+    mut settings: Vec<(String, String)>,
+    changes: [(&str, String); N],
+) -> Vec<(String, String)> {
+    for (name, value) in changes {
+        settings.retain(|(known, _)| known != name);
+        settings.push((name.to_owned(), value));
+    }
+    settings
 }
 
 /// The assignments of `.env.example`.
