@@ -139,7 +139,7 @@ async fn a_door_that_believes_everybody_and_remembers_nothing_is_found_out() {
 #[tokio::test]
 async fn clients_that_stand_still_do_not_hold_a_stop_back() {
     let platform = Platform::with_accounts(0).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         // Only the stop's own deadline may end them.
         options.header_timeout = Duration::from_mins(10);
         options.intake.body_timeout = Duration::from_mins(10);
