@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lab::bench::intake::{Args, measure};
-use lab::bench::{Common, Process, claim, drain, idle, latency};
+use lab::bench::{Common, Process, claim, drain, growth, idle, latency};
 use lab::connection::Settings;
 use testkit::Database;
 
@@ -57,6 +57,19 @@ async fn the_drain_bench_ends_each_command_once_in_a_process_of_its_own() {
     assert_eq!(report.counts, meant);
     assert!(report.ours_per_s.is_some());
     assert!(report.loop_per_s.is_none() && report.peers.is_empty());
+}
+
+#[tokio::test]
+async fn the_growth_bench_times_a_worker_before_each_backlog() {
+    let database = Database::fresh().await;
+    let args = growth::Args { n: 100, rounds: 1, divisor: 1000, concurrency: 20, common: Common::default() };
+    let report = growth::measure(&args, &settings(&database)).await.unwrap();
+
+    assert!(report.drain_per_s.keys().copied().eq(["100k", "10k", "1k", "1m"]));
+    let growth::Counts { succeeded_once, otherwise, archived, left } = report.counts;
+    assert_eq!((succeeded_once, otherwise), (archived, left));
+    // Two hundred of each round, and those under way when the last one of them ended.
+    assert!(succeeded_once >= 4 * 200 && left <= 1060, "{:?}", report.counts);
 }
 
 #[tokio::test]

@@ -237,7 +237,7 @@ async fn no_event_hangs_on_a_command_that_its_caller_put_off_or_takes_back() {
 async fn a_waiting_read_answers_when_the_command_ends() {
     let platform = Platform::with_accounts(1).await;
     // The bound is far beyond the client's own, so only the end can bring an answer in time.
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         options.intake.longest_wait = Duration::from_hours(1);
     })
     .await;
@@ -261,7 +261,7 @@ async fn a_waiting_read_answers_when_the_command_ends() {
 #[tokio::test]
 async fn a_waiting_read_answers_at_the_latest_when_the_bound_is_reached() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         options.intake.longest_wait = Duration::from_millis(200);
     })
     .await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::platform::{Platform, Running, SOURCE, SOURCE_SECRET};
+use crate::platform::{Platform, Running, SOURCE, SOURCE_SECRET, with};
 
 /// 24 bytes of `t` in base64: the secret that replaces the first one.
 const NEXT_SECRET: &str = "whsec_dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0";
@@ -20,17 +20,13 @@ const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// The platform's settings with short deadlines and two secrets of one sender.
 fn settings(platform: &Platform) -> Vec<(String, String)> {
-    let mut settings = platform.settings();
-    for (name, value) in [
+    let own = [
         ("SANMOPIA_INTAKE_HEADER_TIMEOUT_MS", "1000".to_owned()),
         ("SANMOPIA_INTAKE_BODY_TIMEOUT_MS", "2000".to_owned()),
         ("SANMOPIA_INTAKE_IN_FLIGHT", "128".to_owned()),
         ("SANMOPIA_STANDARD_WEBHOOK_SECRETS", format!("{SOURCE}={SOURCE_SECRET},{SOURCE}={NEXT_SECRET}")),
-    ] {
-        settings.retain(|(known, _)| known != name);
-        settings.push((name.to_owned(), value));
-    }
-    settings
+    ];
+    with(platform.settings(), own)
 }
 
 /// What failed, as `lab door` prints it.
@@ -143,7 +139,7 @@ async fn a_door_that_believes_everybody_and_remembers_nothing_is_found_out() {
 #[tokio::test]
 async fn clients_that_stand_still_do_not_hold_a_stop_back() {
     let platform = Platform::with_accounts(0).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         // Only the stop's own deadline may end them.
         options.header_timeout = Duration::from_mins(10);
         options.intake.body_timeout = Duration::from_mins(10);

@@ -217,7 +217,7 @@ async fn a_trace_and_a_correlation_id_go_from_the_request_into_ledger_and_messag
 #[tokio::test]
 async fn a_body_fits_up_to_its_limit_also_without_an_announced_length() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         options.intake.webhook_body = 2048;
     })
     .await;
@@ -260,7 +260,7 @@ async fn speak(gateway: &Running, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_client_that_stops_in_mid_header_or_mid_body_is_let_go() {
     let platform = Platform::with_accounts(1).await;
-    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    let gateway = Running::pooled(&platform.database, |options| {
         options.header_timeout = Duration::from_millis(300);
         options.intake.body_timeout = Duration::from_millis(300);
     })
@@ -343,9 +343,7 @@ async fn a_status_is_for_the_holder_of_the_token_only() {
 #[tokio::test]
 async fn more_requests_than_permits_are_answered_503_at_once() {
     let platform = Platform::with_accounts(1).await;
-    let gateway =
-        Running::start(&platform.database.url_as("spillway_gateway"), |options| options.intake.in_flight = 1)
-            .await;
+    let gateway = Running::pooled(&platform.database, |options| options.intake.in_flight = 1).await;
     // Holds the only permit: its body never comes.
     let mut slow = TcpStream::connect(gateway.url.trim_start_matches("http://")).await.unwrap();
     slow.write_all(b"POST /webhooks/snaptrade HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n")
@@ -402,10 +400,12 @@ async fn while_the_database_is_silent_nothing_is_promised_and_afterwards_nothing
 
 #[tokio::test]
 async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
-    let platform = Platform::with_accounts(217).await;
+    let platform = Platform::with(0, 217).await;
+    // Its connections are sessions of the server, which can be told apart.
+    let gateway = Running::start(&platform.database.url_as("spillway_gateway"), |_| ()).await;
     // All connections of the pool, opened by as many requests at a time.
     let warm: Vec<String> = (0..16).map(|i| platform.holdings_event(&format!("warm-{i}"), i)).collect();
-    futures_util::future::join_all(warm.iter().map(|body| platform.deliver(body))).await;
+    futures_util::future::join_all(warm.iter().map(|body| deliver(&platform.http, &gateway.url, body))).await;
     let backends = || {
         platform.database.texts(
             "select pid::text from pg_stat_activity where datname = current_database()
@@ -413,7 +413,7 @@ async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
         )
     };
     let before = backends().await;
-    let address = platform.gateways[0].url.trim_start_matches("http://").to_owned();
+    let address = gateway.url.trim_start_matches("http://").to_owned();
     let leavers: Vec<_> = (0..200)
         .map(|i| {
             let (address, body) = (address.clone(), platform.holdings_event(&format!("evt-{i}"), 16 + i));
@@ -433,7 +433,7 @@ async fn clients_that_leave_early_cost_no_connection_and_no_pair() {
     for leaver in leavers {
         leaver.await.unwrap();
     }
-    let answer = platform.deliver(&platform.holdings_event("evt-last", 216)).await;
+    let answer = deliver(&platform.http, &gateway.url, &platform.holdings_event("evt-last", 216)).await;
 
     assert_eq!(answer["outcome"], "queued");
     eventually("what was begun is finished", BUDGET, async || {

@@ -152,7 +152,7 @@ async fn the_same_event_again_is_a_duplicate_and_gets_no_number() {
 async fn equal_events_without_data_are_one_within_the_window_and_two_beyond() {
     let platform = Platform::with_accounts(0).await;
     let with_window = async |window| {
-        Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+        Running::pooled(&platform.database, |options| {
             options.intake.killbill_window = window;
         })
         .await

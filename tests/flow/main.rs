@@ -6,6 +6,8 @@ mod commands;
 mod conformance;
 mod crash;
 mod dead_letters;
+mod descriptors;
+mod dispatch;
 mod door;
 mod killbill;
 mod platform;

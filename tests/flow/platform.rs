@@ -8,6 +8,7 @@ use intake::{Options as Door, Services};
 use reqwest::{Client, Response};
 use secrecy::{SecretBox, SecretString};
 use serde_json::{Value, json};
+use store::Pooler;
 use store::seal::Sealer;
 use store::snaptrade::NewUser;
 use testkit::Database;
@@ -53,7 +54,17 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A gateway on the database at `url`, with limits as `change` leaves them.
+    /// A gateway that reaches its database through a transaction pooler, with limits as `change` leaves them.
+    pub(crate) async fn pooled(database: &Database, change: impl FnOnce(&mut Options)) -> Self {
+        let url = database.pooled_url_as("spillway_gateway").await;
+        Self::start(&url, |options| {
+            options.store = options.store.clone().behind(Pooler::Transaction);
+            change(options);
+        })
+        .await
+    }
+
+    /// A gateway on the database at `url`, likewise.
     pub(crate) async fn start(url: &str, change: impl FnOnce(&mut Options)) -> Self {
         let local = "127.0.0.1:0".parse().expect("an address");
         let door = Door {
@@ -102,7 +113,8 @@ impl Platform {
         Self::with(1, n).await
     }
 
-    /// A platform with so many gateways that knows so many accounts.
+    /// A platform with so many gateways that knows so many accounts. The first of the gateways stands behind the
+    /// pooler, the others before the server itself: what holds has to hold by both ways, also at once.
     pub(crate) async fn with(gateways: usize, accounts: usize) -> Self {
         install_tls();
         let database = Database::fresh().await;
@@ -131,8 +143,12 @@ impl Platform {
         let operator = database.pool_as("spillway_operator", 1);
         store::snaptrade::load(&operator, &sealer(), &[user]).await.expect("the schema is there");
         let mut running = Vec::new();
-        for _ in 0..gateways {
-            running.push(Running::start(&database.url_as("spillway_gateway"), |_| ()).await);
+        for nth in 0..gateways {
+            let direct = database.url_as("spillway_gateway");
+            running.push(match nth {
+                0 => Running::pooled(&database, |_| ()).await,
+                _ => Running::start(&direct, |_| ()).await,
+            });
         }
         Self { database, sandbox, accounts, gateways: running, http: client() }
     }
@@ -160,8 +176,7 @@ impl Platform {
 
     /// The settings of a process that belongs to this platform.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
-        let mut settings = example();
-        for (name, value) in [
+        let own = [
             ("SANMOPIA_DATABASE_URL", self.database.url()),
             ("SANMOPIA_GATEWAY_DATABASE_URL", self.database.url_as("spillway_gateway")),
             ("SANMOPIA_WORKER_DATABASE_URL", self.database.url_as("spillway_worker")),
@@ -176,12 +191,21 @@ impl Platform {
             ("SANMOPIA_GATEWAY_LISTEN", "127.0.0.1:0".to_owned()),
             ("SANMOPIA_GATEWAY_INTERNAL_LISTEN", "127.0.0.1:0".to_owned()),
             ("SANMOPIA_WORKER_LISTEN", "127.0.0.1:0".to_owned()),
-        ] {
-            settings.retain(|(known, _)| known != name);
-            settings.push((name.to_owned(), value));
-        }
-        settings
+        ];
+        with(example(), own)
     }
+}
+
+/// Settings in which some have other values.
+pub(crate) fn with<const N: usize>(
+    mut settings: Vec<(String, String)>,
+    changes: [(&str, String); N],
+) -> Vec<(String, String)> {
+    for (name, value) in changes {
+        settings.retain(|(known, _)| known != name);
+        settings.push((name.to_owned(), value));
+    }
+    settings
 }
 
 /// The assignments of `.env.example`.

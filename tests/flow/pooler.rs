@@ -1,15 +1,13 @@
 //! Gateway and worker behind a transaction pooler with fewer server sessions than they have connections.
 
-use std::net::TcpListener;
-
 use lab::connection::Settings;
 use lab::storm::{Args, blow};
 use serde_json::Value;
 use testkit::eventually;
 use testkit::sandbox::{Fault, Rule};
 
-use crate::platform::{BUDGET, Platform, QUEUE, SERVICE_TOKEN, object};
-use crate::program::{Program, run};
+use crate::platform::{BUDGET, Platform, QUEUE, SERVICE_TOKEN, object, with};
+use crate::program::{Program, free_address, run};
 
 const WORKER: &[&str] = &["--queue", "snaptrade-account-sync"];
 
@@ -68,23 +66,6 @@ impl Pooled {
         let request = self.platform.http.post(url).bearer_auth(SERVICE_TOKEN);
         request.send().await.expect("an answer").status().as_u16()
     }
-}
-
-/// An address that nobody listens on now.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("bound").to_string()
-}
-
-fn with<const N: usize>(
-    mut settings: Vec<(String, String)>,
-    changes: [(&str, String); N],
-) -> Vec<(String, String)> {
-    for (name, value) in changes {
-        settings.retain(|(known, _)| known != name);
-        settings.push((name.to_owned(), value));
-    }
-    settings
 }
 
 #[tokio::test]

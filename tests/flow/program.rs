@@ -1,5 +1,7 @@
 //! The platform's programs as processes of their own.
 
+use std::fs::File;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -10,10 +12,42 @@ use nix::unistd::Pid;
 pub(crate) struct Program(Child);
 
 impl Program {
-    /// Starts `name` with exactly these settings; its log goes to the test's output.
+    /// Starts `name` with exactly these settings and without a log.
     pub(crate) fn start(name: &str, arguments: &[&str], settings: &[(String, String)]) -> Self {
-        let child = command(name, arguments, settings).stdout(Stdio::null()).spawn();
-        Self(child.unwrap_or_else(|error| panic!("starting {name}: {error}")))
+        Self::spawn(command(name, arguments, settings).stdout(Stdio::null()))
+    }
+
+    /// The same with a log that others may write too.
+    pub(crate) fn start_with_log(
+        name: &str,
+        arguments: &[&str],
+        settings: &[(String, String)],
+        log: &File,
+    ) -> Self {
+        Self::spawn(command(name, arguments, settings).stdout(log.try_clone().expect("an open file")))
+    }
+
+    /// The same, where it may have no more than so many file descriptors.
+    pub(crate) fn start_with_descriptors(
+        name: &str,
+        settings: &[(String, String)],
+        descriptors: usize,
+    ) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("ulimit -n {descriptors} && exec \"$0\"");
+        shell.arg("-c").arg(script).arg(path(name)).env_clear();
+        Self::spawn(shell.envs(settings.iter().cloned()).stdout(Stdio::null()))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let child = command.spawn();
+        Self(child.unwrap_or_else(|error| panic!("starting {}: {error}", command.get_program().display())))
+    }
+
+    /// True where each of the first so many file descriptors is in use. It may have inherited some beyond.
+    pub(crate) fn has_all(&self, descriptors: usize) -> bool {
+        let is_used = |n| std::fs::symlink_metadata(format!("/proc/{}/fd/{n}", self.0.id())).is_ok();
+        (0..descriptors).all(is_used)
     }
 
     /// `kill -9`: nothing of it runs after this.
@@ -35,6 +69,12 @@ impl Drop for Program {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// An address that nobody listens on now.
+pub(crate) fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").to_string()
 }
 
 /// Runs a program to its end.

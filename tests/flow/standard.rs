@@ -54,7 +54,7 @@ async fn with_secrets(platform: &Platform, secrets: &[(&str, &str)]) -> Running 
     let pairs = secrets.iter().map(|(name, secret)| (*name, SecretString::from(*secret)));
     let sources = Sources::of(pairs).expect("right secrets");
     let change = |options: &mut Options| options.intake.standard = sources;
-    Running::start(&platform.database.url_as("spillway_gateway"), change).await
+    Running::pooled(&platform.database, change).await
 }
 
 #[tokio::test]

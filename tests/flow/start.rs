@@ -1,9 +1,9 @@
 //! How programs start: closed when a setting or a dependency is wrong, by name, with an exit code.
 
-use testkit::Database;
+use testkit::{Database, eventually};
 
-use crate::platform::{Platform, example};
-use crate::program::run;
+use crate::platform::{BUDGET, Platform, example, with};
+use crate::program::{Program, run};
 
 const WORKER: &[&str] = &["--queue", "snaptrade-account-sync", "--check"];
 
@@ -72,13 +72,8 @@ async fn a_database_that_is_away_or_not_migrated_is_named_with_exit_69() {
     let (platform, empty) = (Platform::with_accounts(0).await, Database::empty().await);
     let nowhere = "postgres://nobody:canary@127.0.0.1:1/nothing".to_owned();
     for (url, named) in [(empty.url(), "spillway migrate"), (nowhere, "Postgres")] {
-        let mut settings = platform.settings();
-        for (name, value) in
-            [("SANMOPIA_GATEWAY_DATABASE_URL", url), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())]
-        {
-            settings.retain(|(known, _)| known != name);
-            settings.push((name.to_owned(), value));
-        }
+        let own = [("SANMOPIA_GATEWAY_DATABASE_URL", url), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())];
+        let settings = with(platform.settings(), own);
         let output = run("gateway", &["--check"], &settings);
         let said = text(&output);
 
@@ -90,14 +85,11 @@ async fn a_database_that_is_away_or_not_migrated_is_named_with_exit_69() {
 #[tokio::test]
 async fn the_operators_program_migrates_shows_and_loads() {
     let (platform, empty) = (Platform::with_accounts(2).await, Database::empty().await);
-    let mut settings = platform.settings();
-    for (name, url) in [
+    let own = [
         ("SANMOPIA_DATABASE_URL", empty.url()),
         ("SANMOPIA_OPERATOR_DATABASE_URL", empty.url_as("spillway_operator")),
-    ] {
-        settings.retain(|(known, _)| known != name);
-        settings.push((name.to_owned(), url));
-    }
+    ];
+    let settings = with(platform.settings(), own);
     let spillway = |arguments: &[&str]| {
         let output = run("spillway", arguments, &settings);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
@@ -140,17 +132,51 @@ async fn a_standby_is_named_with_exit_69() {
         ("gateway", &["--check"][..], "SANMOPIA_GATEWAY_DATABASE_URL"),
         ("webhook-worker", WORKER, "SANMOPIA_WORKER_DATABASE_URL"),
     ] {
-        let mut settings = platform.settings();
-        for (name, value) in
-            [(url, testkit::standby_url()), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())]
-        {
-            settings.retain(|(known, _)| known != name);
-            settings.push((name.to_owned(), value));
-        }
+        let own = [(url, testkit::standby_url()), ("SANMOPIA_START_BUDGET_SECONDS", "1".to_owned())];
+        let settings = with(platform.settings(), own);
         let output = run(program, arguments, &settings);
         let said = text(&output);
 
         assert_eq!(output.status.code(), Some(69), "{program}: {said}");
         assert!(said.contains("is a standby"), "{program}: {said}");
+    }
+}
+
+/// How often everything starts at once, and how much that is.
+const ROUNDS: u32 = 1;
+const GATEWAYS: usize = 2;
+const WORKERS: usize = 16;
+
+#[tokio::test]
+async fn many_processes_that_start_at_once_start_without_a_complaint() {
+    let platform = Platform::with(0, 0).await;
+    let settings = platform.settings();
+    for round in 0..ROUNDS {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let gateways = [("gateway", &[][..]); GATEWAYS];
+        let workers = [("webhook-worker", &["--queue", "snaptrade-account-sync"][..]); WORKERS];
+        let programs: Vec<Program> = gateways
+            .into_iter()
+            .chain(workers)
+            .map(|(name, arguments)| Program::start_with_log(name, arguments, &settings, log.as_file()))
+            .collect();
+        eventually("all are in the list of processes", BUDGET, async || {
+            let listed = platform.count("spillway.process").await;
+            (usize::try_from(listed) == Ok(GATEWAYS + WORKERS)).then_some(())
+        })
+        .await;
+        for program in programs {
+            assert_eq!(program.terminate().await, Some(0));
+        }
+
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        let levels = log.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            line["level"].as_str().unwrap_or_default().to_owned()
+        });
+        let complaints: Vec<&str> =
+            log.lines().zip(levels).filter(|(_, level)| level != "INFO").map(|(line, _)| line).collect();
+        assert_eq!(complaints, [""; 0], "round {round}");
+        assert_eq!(platform.count("spillway.process").await, 0);
     }
 }

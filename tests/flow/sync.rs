@@ -5,6 +5,7 @@ use std::time::Duration;
 use contract::Workload;
 use queue::{Options, Runner};
 use serde_json::{Value, json};
+use store::{Pool, Pooler};
 use testkit::eventually;
 use testkit::sandbox::{Fault, Rule};
 use tokio::task::JoinHandle;
@@ -18,9 +19,11 @@ const POSITIONS: &str = "/accounts/{id}/positions/all";
 struct Worker(JoinHandle<()>, CancellationToken);
 
 impl Worker {
-    fn start(platform: &Platform) -> Self {
-        let beats = store::Options::of_url(platform.database.url_as("spillway_worker"), 1);
-        let pool = platform.database.pool_as("spillway_worker", 8);
+    /// Behind the pooler.
+    async fn start(platform: &Platform) -> Self {
+        let url = platform.database.pooled_url_as("spillway_worker").await;
+        let store = store::Options::of_url(url, 8).behind(Pooler::Transaction);
+        let pool = Pool::prepare(&store, "worker", 8).unwrap();
         let metrics = std::sync::Arc::new(telemetry::Metrics::new("worker", "0"));
         let options = providers::snaptrade::Options {
             base_url: platform.sandbox.url().parse().unwrap(),
@@ -33,7 +36,7 @@ impl Worker {
         let mut options = Options::of(Workload::SnaptradeAccountSync);
         options.concurrency = 8;
         options.poll = Duration::from_millis(20);
-        let runner = Runner::new(options, pool, beats, handler, metrics, probes::Health::new());
+        let runner = Runner::new(options, pool, store, handler, metrics, probes::Health::new());
         let stop = CancellationToken::new();
         let token = stop.clone();
         Self(tokio::spawn(async move { runner.run_until(token).await.unwrap() }), stop)
@@ -65,7 +68,7 @@ async fn synced(platform: &Platform, id: &str) -> String {
 #[tokio::test]
 async fn a_holdings_event_ends_as_stored_positions_balances_and_orders() {
     let platform = Platform::with_accounts(1).await;
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     let command = synced(&platform, "evt-1").await;
     let command = becomes(&platform, &command, "succeeded").await;
     worker.stop().await;
@@ -97,7 +100,7 @@ async fn a_holdings_event_ends_as_stored_positions_balances_and_orders() {
 #[tokio::test]
 async fn a_second_sync_replaces_what_the_first_one_stored() {
     let platform = Platform::with_accounts(1).await;
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     becomes(&platform, &synced(&platform, "evt-1").await, "succeeded").await;
     let symbols =
         || platform.database.texts("select symbol from spillway.snaptrade_position order by position");
@@ -116,7 +119,7 @@ async fn a_second_sync_replaces_what_the_first_one_stored() {
 async fn being_throttled_waits_as_long_as_the_provider_says_and_burns_no_attempt() {
     let platform = Platform::with_accounts(1).await;
     let rule = platform.sandbox.script(Rule::on("GET", POSITIONS).times(1).answer(Fault::throttled(40)));
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     let id = synced(&platform, "evt-1").await;
     let blocked = becomes(&platform, &id, "blocked").await;
     assert_eq!(
@@ -135,7 +138,7 @@ async fn being_throttled_waits_as_long_as_the_provider_says_and_burns_no_attempt
 async fn data_that_are_still_being_prepared_are_waited_for() {
     let platform = Platform::with_accounts(1).await;
     platform.sandbox.script(Rule::on("GET", POSITIONS).times(1).answer(Fault::populating()));
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     let id = synced(&platform, "evt-1").await;
     let blocked = becomes(&platform, &id, "blocked").await;
     assert_eq!((&blocked["blocked"]["reason"], &blocked["attempts"]), (&json!("not_ready"), &json!(0)));
@@ -157,7 +160,7 @@ async fn failures_of_the_provider_are_tried_again_and_recorded() {
     ] {
         let platform = Platform::with_accounts(1).await;
         let rule = platform.sandbox.script(Rule::on("GET", POSITIONS).times(1).answer(fault));
-        let worker = Worker::start(&platform);
+        let worker = Worker::start(&platform).await;
         let id = synced(&platform, "evt-1").await;
         let retrying = becomes(&platform, &id, "retrying").await;
         assert_eq!((&retrying["failure"]["code"], &retrying["attempts"]), (&json!(code), &json!(1)));
@@ -180,7 +183,7 @@ async fn an_account_that_the_provider_denies_is_dead_lettered_with_its_reason() 
         reset_s: None,
     };
     platform.sandbox.script(Rule::on("GET", POSITIONS).answer(gone));
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     let dead = becomes(&platform, &synced(&platform, "evt-1").await, "dead_lettered").await;
     worker.stop().await;
 
@@ -194,7 +197,7 @@ async fn an_account_closed_meanwhile_is_not_asked_for() {
     let platform = Platform::with_accounts(1).await;
     let id = synced(&platform, "evt-1").await;
     platform.database.execute("update spillway.snaptrade_account set state = 'closed'").await;
-    let worker = Worker::start(&platform);
+    let worker = Worker::start(&platform).await;
     becomes(&platform, &id, "succeeded").await;
     worker.stop().await;
 

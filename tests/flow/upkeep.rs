@@ -60,8 +60,8 @@ async fn one_of_two_gateways_trims_and_one_watches() {
          select n, now(), now() - interval '8 days', now(), '{{}}' from generate_series(1, 3000) n"
     );
     database.execute(&old).await;
-    let url = database.url_as("spillway_gateway");
-    let gateways = [Running::start(&url, |_| ()).await, Running::start(&url, |_| ()).await];
+    let direct = database.url_as("spillway_gateway");
+    let gateways = [Running::pooled(&database, |_| ()).await, Running::start(&direct, |_| ()).await];
     eventually("what is past its time is gone", BUDGET, async || {
         let left = database.number(&format!("select count(*) from pgmq.a_{QUEUE}")).await;
         (left == 0).then_some(())

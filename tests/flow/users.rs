@@ -20,7 +20,7 @@ const BILLING_TOKEN: &str = "billing-token-of-the-tests";
 
 /// A gateway that believes tokens which are signed by the published keys.
 async fn gateway(platform: &Platform, publisher: &Publisher) -> Running {
-    Running::start(&platform.database.url_as("spillway_gateway"), |options| {
+    Running::pooled(&platform.database, |options| {
         let further = vec![("billing".to_owned(), SecretString::from(BILLING_TOKEN))];
         options.intake.services = Services::new(SecretString::from(SERVICE_TOKEN), further);
         options.intake.users = Some(supabase::Options {

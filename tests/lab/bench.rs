@@ -7,6 +7,7 @@ pub mod claim;
 mod cpu;
 pub mod drain;
 mod figures;
+pub mod growth;
 pub mod idle;
 pub mod intake;
 pub mod latency;
@@ -37,6 +38,8 @@ enum Bench {
     Intake(intake::Args),
     /// Commands that do nothing a second, beside the bare pgmq loop.
     Drain(drain::Args),
+    /// How fast a worker drains in front of backlogs up to a million.
+    Growth(growth::Args),
     /// How soon an idle worker starts a command.
     Latency(latency::Args),
     /// What a claim takes before queues that are hard to search.
@@ -106,6 +109,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             conclude(&intake::measure(&args, &settings).await?, args.common.json.as_deref())
         }
         Bench::Drain(args) => conclude(&drain::measure(&args, &settings).await?, args.common.json.as_deref()),
+        Bench::Growth(args) => {
+            conclude(&growth::measure(&args, &settings).await?, args.common.json.as_deref())
+        }
         Bench::Latency(args) => {
             conclude(&latency::measure(&args, &settings).await?, args.common.json.as_deref())
         }

@@ -36,6 +36,7 @@ struct Bench {
 const ALL: &[Bench] = &[
     Bench { name: "intake", services: &[GATEWAY] },
     Bench { name: "drain", services: &[] },
+    Bench { name: "growth", services: &[] },
     Bench { name: "latency", services: &[] },
     Bench { name: "claim", services: &[] },
     Bench { name: "idle", services: &[GATEWAY, WEBHOOK_WORKER] },

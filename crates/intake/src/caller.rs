@@ -9,9 +9,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use contract::Actor;
+use probes::current_correlation_id;
 use providers::supabase::{Rejection, Users};
 
-use crate::context::current_correlation_id;
 use crate::door::Door;
 use crate::problem::Problem;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use probes::current_correlation_id;
 use providers::supabase::Users;
 use store::{Fault, Pool};
 use telemetry::Metrics;
@@ -12,7 +13,6 @@ use telemetry::log::chain;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::batch::Batcher;
-use crate::context;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::repeats::Repeats;
@@ -92,10 +92,10 @@ pub(crate) async fn admit(
 pub(crate) async fn in_a_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, store::Error>> + Send + 'static,
 ) -> Result<T, Problem> {
+    let correlation_id = current_correlation_id();
     match tokio::spawn(work).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
-            let correlation_id = context::current_correlation_id();
             tracing::warn!(error = chain(&error), correlation_id, "answered 503");
             Err(match error.fault() {
                 Fault::Passing => Problem::Unavailable,
@@ -103,7 +103,7 @@ pub(crate) async fn in_a_task<T: Send + 'static>(
             })
         }
         Err(panic) => {
-            tracing::error!(error = chain(&panic), "a request's task panicked");
+            tracing::error!(error = chain(&panic), correlation_id, "a request's task panicked");
             Err(Problem::Internal)
         }
     }

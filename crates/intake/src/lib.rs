@@ -9,7 +9,6 @@ mod batch;
 mod body;
 mod caller;
 mod commands;
-mod context;
 mod door;
 pub mod openapi;
 mod options;

@@ -5,7 +5,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::problem::{self, Problem};
+use crate::problem::{Problem, codes};
 use crate::routes::{Policy, Route, table};
 
 /// `GET /openapi.json`.
@@ -25,8 +25,9 @@ pub fn document() -> Value {
         path[route.method.as_str().to_lowercase()] = operation;
     }
     // Every refusal refers to it.
-    generator.subschema_for::<problem::Body>();
-    let schemas = generator.take_definitions(true);
+    generator.subschema_for::<probes::problem::Body>();
+    let mut schemas = generator.take_definitions(true);
+    schemas["problem"]["properties"]["code"]["enum"] = json!(codes());
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Spillway", "version": env!("CARGO_PKG_VERSION") },

@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use strum::{EnumIter, IntoEnumIterator};
-
-use crate::context;
 
 /// A refusal. Each code has a line in `docs/runbook.md`.
 #[derive(Clone, Debug, PartialEq, Eq, EnumIter)]
@@ -48,25 +45,6 @@ pub(crate) enum Problem {
     CallersUnavailable,
     /// A mistake of ours.
     Internal,
-}
-
-/// `application/problem+json` (RFC 9457).
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "problem")]
-pub(crate) struct Body {
-    /// Identifies the kind of problem.
-    r#type: String,
-    /// The status in words.
-    title: &'static str,
-    /// The HTTP status.
-    status: u16,
-    /// Stable; programs decide on it.
-    #[schemars(extend("enum" = codes()))]
-    code: &'static str,
-    /// What is wrong, for people.
-    detail: String,
-    /// Names this request in our logs.
-    correlation_id: String,
 }
 
 impl Problem {
@@ -159,34 +137,21 @@ impl Problem {
 }
 
 /// All codes.
-fn codes() -> Vec<&'static str> {
+pub(crate) fn codes() -> Vec<&'static str> {
     Problem::iter().map(|problem| problem.code()).collect()
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, code, detail) = self.parts();
-        let body = Body {
-            r#type: format!("urn:spillway:problem:{code}"),
-            title: status.canonical_reason().unwrap_or_default(),
-            status: status.as_u16(),
-            code,
-            detail: detail.to_owned(),
-            correlation_id: context::current_correlation_id(),
-        };
-        let body = serde_json::to_string(&body).expect("strings and a number are always JSON");
-        let mut response = (status, body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(seconds) = self.retry_after() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        probes::problem::answer(status, code, detail, self.retry_after())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header;
+
     use super::*;
 
     #[test]

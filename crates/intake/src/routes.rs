@@ -12,7 +12,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::door::{Door, Permits, admit};
 use crate::problem::Problem;
 use crate::webhooks::{self, killbill, snaptrade, standard};
-use crate::{commands, context, openapi, syncs};
+use crate::{commands, openapi, syncs};
 
 /// A route. No field has a default, so a route that doesn't say who may call it does not compile; that each keeps
 /// to what it says is what the tests of this file hold.
@@ -78,7 +78,7 @@ fn router(door: &Arc<Door>, listener: Listener) -> Router {
         let permits = door.permits(route.permits).clone();
         router = router.route(route.path, route.handler.layer(from_fn_with_state(permits, admit)));
     }
-    let surround = from_fn_with_state((door.metrics(), listener.into()), context::surround);
+    let surround = from_fn_with_state((door.metrics(), listener.into()), probes::surround);
     router
         .fallback(async || Problem::NotFound)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)

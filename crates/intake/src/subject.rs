@@ -8,6 +8,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use contract::snaptrade::AccountSync;
 use contract::{Actor, Job, NewCommand, Origin, Workload};
+use probes::Context;
 use sha2::{Digest, Sha256};
 use store::inbox::{Delivery, Fate};
 use store::intake::Item;
@@ -15,8 +16,6 @@ use store::snaptrade::{Account, AccountsChange, Change};
 use uuid::Uuid;
 use webhook::snaptrade::{Event, Meaning};
 use webhook::{Identity, Reason};
-
-use crate::context::Context;
 
 /// What we know of the accounts that a batch speaks of.
 pub(crate) type Accounts = HashMap<Uuid, Account>;

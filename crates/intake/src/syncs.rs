@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 use contract::snaptrade::{AccountSync, WorkType};
+use probes::Context;
 use serde::Deserialize;
 use store::snaptrade::Account;
 
 use crate::caller::Caller;
 use crate::commands::create::{Answer, Request, accept, parse};
-use crate::context::Context;
 use crate::door::{Door, Permit, in_a_task};
 use crate::problem::Problem;
 use crate::segment::Segment;

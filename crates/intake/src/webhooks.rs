@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use probes::Context;
 use serde::Serialize;
 use store::inbox::{Outcome, Receipt};
 use store::intake::Taken;
@@ -15,7 +16,6 @@ use strum::IntoStaticStr;
 use uuid::Uuid;
 use webhook::Unauthenticated;
 
-use crate::context::Context;
 use crate::door::{Door, Permit};
 use crate::problem::Problem;
 use crate::subject::Subject;

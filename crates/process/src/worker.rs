@@ -85,7 +85,9 @@ pub async fn work<H: Handler>(
     let runner =
         Runner::new(queue, resources.pool, options.store.clone(), handler, metrics.clone(), health.clone());
     let routes = probes::router(health.clone(), metrics.clone());
-    let routes = routes.merge(queue::routes(runner.dispatcher(), options.services, options.queue.workload));
+    let workload = options.queue.workload;
+    let routes =
+        routes.merge(queue::routes(runner.dispatcher(), options.services, workload, metrics.clone()));
     let internal = tokio::spawn(probes::serve(listener, routes, deadlines, after.clone()));
 
     let health_pool = pool("health", 1)?;

@@ -6,15 +6,19 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use contract::Workload;
-use serde_json::json;
+use probes::{current_correlation_id, problem, surround};
 use settings::Services;
+use telemetry::Metrics;
 use telemetry::log::chain;
-use uuid::Uuid;
 
 use crate::dispatch::{Busy, Dispatch};
+
+/// When a worker that can't claim may be able to.
+const RETRY_AFTER_S: u32 = 5;
 
 struct Door<D> {
     dispatcher: D,
@@ -23,10 +27,16 @@ struct Door<D> {
 }
 
 /// The route, for a worker of this workload.
-pub fn routes<D: Dispatch>(dispatcher: D, services: Services, workload: Workload) -> Router {
+pub fn routes<D: Dispatch>(
+    dispatcher: D,
+    services: Services,
+    workload: Workload,
+    metrics: Arc<Metrics>,
+) -> Router {
     let door = Arc::new(Door { dispatcher, services, workload });
     Router::new()
         .route("/internal/queue-workloads/{workload_kind}/dispatches", post(dispatch::<D>))
+        .layer(from_fn_with_state((metrics, "internal"), surround))
         .with_state(door)
 }
 
@@ -45,15 +55,16 @@ async fn dispatch<D: Dispatch>(
     }
     // In a task of its own: a caller that leaves must not end what it has started.
     let task = tokio::spawn(async move { door.dispatcher.dispatch().await });
+    let correlation_id = current_correlation_id();
     match task.await {
         Ok(Ok(dispatched)) => Ok(Json(dispatched).into_response()),
         Ok(Err(Busy::UnderWay)) => Err(Refusal::UnderWay),
         Ok(Err(busy)) => {
-            tracing::warn!(error = chain(&busy), "no dispatch");
+            tracing::warn!(error = chain(&busy), correlation_id, "no dispatch");
             Err(Refusal::Unavailable)
         }
         Err(panic) => {
-            tracing::error!(error = chain(&panic), "a dispatch panicked");
+            tracing::error!(error = chain(&panic), correlation_id, "a dispatch panicked");
             Err(Refusal::Unavailable)
         }
     }
@@ -91,21 +102,8 @@ impl IntoResponse for Refusal {
                 "The worker can't claim at the moment. Try again after Retry-After.".to_owned(),
             ),
         };
-        let title = status.canonical_reason().unwrap_or_default();
-        let body = json!({
-            "type": format!("urn:spillway:problem:{code}"),
-            "title": title,
-            "status": status.as_u16(),
-            "code": code,
-            "detail": detail,
-            "correlation_id": Uuid::now_v7().simple().to_string(),
-        });
-        let mut response =
-            (status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("5"));
-        }
-        response
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_S);
+        problem::answer(status, code, &detail, retry_after)
     }
 }
 
@@ -113,8 +111,9 @@ impl IntoResponse for Refusal {
 mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
+    use contract::command::HEADER_CORRELATION_ID;
     use secrecy::SecretString;
-    use serde_json::Value;
+    use serde_json::{Value, json};
     use tower::ServiceExt;
 
     use super::*;
@@ -142,11 +141,13 @@ mod tests {
 
     async fn ask(routes: &Router, kind: &str, token: Option<&str>) -> (StatusCode, Value) {
         let mut request = Request::post(format!("/internal/queue-workloads/{kind}/dispatches"));
+        request = request.header(HEADER_CORRELATION_ID, "round-7");
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let response = routes.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let status = response.status();
+        assert_eq!(response.headers()[HEADER_CORRELATION_ID], "round-7");
         let body = to_bytes(response.into_body(), 10_000).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap())
     }
@@ -154,13 +155,15 @@ mod tests {
     #[tokio::test]
     async fn a_scheduler_with_a_token_gets_one_dispatch_at_a_time_of_the_workers_own_workload() {
         let services = Services::new(SecretString::from("token"), Vec::new());
-        let routes = routes(Scripted(0.into()), services, WORKLOAD);
+        let metrics = Arc::new(Metrics::new(WORKLOAD.spec().worker, "0"));
+        let routes = routes(Scripted(0.into()), services, WORKLOAD, metrics);
         for wrong in [None, Some("other"), Some("")] {
             assert_eq!(ask(&routes, WORKLOAD.kind(), wrong).await.0, StatusCode::UNAUTHORIZED);
         }
         let (status, foreign) = ask(&routes, "document-rendering", Some("token")).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(foreign["detail"].as_str().unwrap().contains("render-worker"), "{foreign}");
+        assert_eq!(foreign["correlation_id"], "round-7");
         assert_eq!(ask(&routes, "no-such-kind", Some("token")).await.0, StatusCode::NOT_FOUND);
 
         let (status, answer) = ask(&routes, WORKLOAD.kind(), Some("token")).await;

@@ -17,10 +17,11 @@ use testkit::Session;
 use tokio::sync::Notify;
 
 use super::pgbench::Pgbench;
-use super::work::{self, QUEUE, Worker, calm, fill, is_durable};
+use super::work::{self, QUEUE, Worker, calm, counts, fill, is_durable, wal_bytes};
 use super::{Common, cpu, peers};
 use crate::connection::Settings;
 
+pub use super::work::Counts;
 pub use report::Report;
 
 /// The loop's queue, and what each of its transactions does.
@@ -32,9 +33,6 @@ select count(*) from pgmq.archive('bench_loop', :ids::bigint[])";
 
 /// The loop's best is what counts.
 const LOOP_CLIENTS: [u32; 3] = [1, 2, 4];
-
-/// Bytes of the write-ahead log so far.
-const WAL: &str = "select (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint";
 
 /// Each of the clients has as many batches as the others.
 const DIVISOR: u32 = 400;
@@ -81,19 +79,6 @@ struct Round {
     peers: BTreeMap<String, Duration>,
 }
 
-/// What became of all commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counts {
-    /// Ended in success by one run.
-    pub succeeded_once: i64,
-    /// Anything else.
-    pub otherwise: i64,
-    /// Messages in the archive.
-    pub archived: i64,
-    /// Messages in the queue.
-    pub left: i64,
-}
-
 /// Measures the rounds.
 pub async fn measure(args: &Args, settings: &Settings) -> anyhow::Result<Report> {
     ensure!(args.n.is_multiple_of(DIVISOR), "--n has to be a multiple of {DIVISOR}");
@@ -103,7 +88,7 @@ pub async fn measure(args: &Args, settings: &Settings) -> anyhow::Result<Report>
         rounds.push(bench.round(args, nth).await?);
     }
     let durable = is_durable(&mut bench.server).await?;
-    Ok(Report::of(args, &rounds, bench.counts().await?, durable))
+    Ok(Report::of(args, &rounds, counts(&mut bench.server).await?, durable))
 }
 
 /// What the rounds share.
@@ -146,10 +131,10 @@ impl<'a> Bench<'a> {
         calm(&mut self.server).await?;
         let own = std::process::id();
         let usage = || (cpu::of_family(own), args.common.pid("postgres").and_then(cpu::of_family));
-        let (before, lsn) = (usage(), self.server.number(WAL).await?);
+        let (before, lsn) = (usage(), wal_bytes(&mut self.server).await?);
         round.ours = self.worker(args).await?;
         let after = usage();
-        round.wal_bytes = self.server.number(WAL).await? - lsn;
+        round.wal_bytes = wal_bytes(&mut self.server).await? - lsn;
         round.worker = after.0.zip(before.0).and_then(|(after, before)| after.checked_sub(before));
         round.postgres = after.1.zip(before.1).and_then(|(after, before)| after.checked_sub(before));
         Ok(())
@@ -184,24 +169,6 @@ impl<'a> Bench<'a> {
         let took = peers::drain(folder, &self.url, args.n).await?;
         round.peers.insert(peers::GRAPHILE.to_owned(), took);
         Ok(())
-    }
-
-    async fn counts(&mut self) -> anyhow::Result<Counts> {
-        let once = "status = 'succeeded' and attempts = 1 and outcomes = 1 and crashes = 0";
-        let mut count = async |sql: String| self.server.number(&sql).await.context("counting");
-        let kind = <work::Nothing as contract::Job>::KIND;
-        Ok(Counts {
-            succeeded_once: count(format!(
-                "select count(*) from spillway.command where kind = '{kind}' and {once}"
-            ))
-            .await?,
-            otherwise: count(format!(
-                "select count(*) from spillway.command where kind = '{kind}' and not ({once})"
-            ))
-            .await?,
-            archived: count(format!("select count(*) from pgmq.a_{QUEUE}")).await?,
-            left: count(format!("select count(*) from pgmq.q_{QUEUE}")).await?,
-        })
     }
 }
 
@@ -259,5 +226,5 @@ pub async fn work(args: &WorkerArgs) -> anyhow::Result<()> {
     .await
     .context("the queue was not drained in time")??;
     println!("{DONE}");
-    worker.stop().await
+    worker.stop().await.map(drop)
 }

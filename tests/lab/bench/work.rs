@@ -1,5 +1,6 @@
 //! Work that does nothing, for benches of the queue itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -94,6 +95,40 @@ pub(super) async fn is_durable(server: &mut Session) -> anyhow::Result<bool> {
     Ok(server.number(on).await.context("asking for the server's settings")? == 3)
 }
 
+/// Bytes of the write-ahead log so far.
+pub(super) async fn wal_bytes(server: &mut Session) -> anyhow::Result<i64> {
+    let written = "select (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint";
+    server.number(written).await.context("asking how much was written")
+}
+
+/// What became of all commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Ended in success by one run.
+    pub succeeded_once: i64,
+    /// Anything else.
+    pub otherwise: i64,
+    /// Messages in the archive.
+    pub archived: i64,
+    /// Messages in the queue.
+    pub left: i64,
+}
+
+/// Counts them.
+pub(super) async fn counts(server: &mut Session) -> anyhow::Result<Counts> {
+    let kind = Nothing::KIND;
+    // A worker that stops may have claimed a message and given it back untouched: then there are more outcomes.
+    let once = "status = 'succeeded' and attempts = 1 and crashes = 0";
+    let mut count =
+        async |from: String| server.number(&format!("select count(*) from {from}")).await.context("counting");
+    Ok(Counts {
+        succeeded_once: count(format!("spillway.command where kind = '{kind}' and {once}")).await?,
+        otherwise: count(format!("spillway.command where kind = '{kind}' and not ({once})")).await?,
+        archived: count(format!("pgmq.a_{QUEUE}")).await?,
+        left: count(format!("pgmq.q_{QUEUE}")).await?,
+    })
+}
+
 /// A connection with all rights.
 pub(super) async fn server(settings: &Settings) -> anyhow::Result<Session> {
     let url = settings.get("SANMOPIA_DATABASE_URL")?;
@@ -123,6 +158,7 @@ fn options(settings: &Settings, key: &str) -> anyhow::Result<store::Options> {
 
 /// A worker in this process.
 pub(super) struct Worker {
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
     task: JoinHandle<Result<(), queue::Error>>,
 }
@@ -135,18 +171,29 @@ impl Worker {
         started: impl Fn(u32) + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let beats = options(settings, "SANMOPIA_WORKER_DATABASE_URL")?;
-        let metrics = Metrics::new(WORKLOAD.spec().worker, env!("CARGO_PKG_VERSION")).into();
+        let metrics = Arc::new(Metrics::new(WORKLOAD.spec().worker, env!("CARGO_PKG_VERSION")));
         let options = Options { concurrency, ..Options::of(WORKLOAD) };
         let health = probes::Health::new();
-        let runner = Runner::new(options, pool(&beats)?, beats, Idle(started), metrics, health);
+        let runner = Runner::new(options, pool(&beats)?, beats, Idle(started), metrics.clone(), health);
         let stop = CancellationToken::new();
         let token = stop.clone();
-        Ok(Self { stop, task: tokio::spawn(async move { runner.run_until(token).await }) })
+        let task = tokio::spawn(async move { runner.run_until(token).await });
+        Ok(Self { metrics, stop, task })
     }
 
-    /// Lets it finish.
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
-        self.stop.cancel();
-        self.task.await.context("waiting for the worker")?.context("working")
+    /// Commands that it has brought to a good end.
+    pub(super) fn succeeded(&self) -> u64 {
+        succeeded(&self.metrics)
     }
+
+    /// Lets it finish, and answers how many commands it has brought to a good end.
+    pub(super) async fn stop(self) -> anyhow::Result<u64> {
+        self.stop.cancel();
+        self.task.await.context("waiting for the worker")?.context("working")?;
+        Ok(succeeded(&self.metrics))
+    }
+}
+
+fn succeeded(metrics: &Metrics) -> u64 {
+    metrics.runs.with_label_values(&[QUEUE, "succeeded"]).get()
 }

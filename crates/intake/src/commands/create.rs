@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use chrono::{DateTime, Utc};
 use contract::{Job, NewCommand, Origin, Status};
+use probes::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::command::Outcome;
@@ -13,7 +14,6 @@ use store::intake::Taken;
 use uuid::Uuid;
 
 use crate::caller::Caller;
-use crate::context::Context;
 use crate::door::{Door, Permit};
 use crate::problem::Problem;
 use crate::subject::Subject;

@@ -8,11 +8,11 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use contract::killbill::PaymentFacts;
+use probes::Context;
 use store::inbox::Fate;
 use webhook::killbill::{ADMISSION_HEADER, Event, Meaning, SOURCE, is_tenant};
 
 use super::{Answer, proof, refuse, take_in};
-use crate::context::Context;
 use crate::door::{Door, Permit};
 use crate::problem::Problem;
 use crate::segment::Segment;

@@ -7,11 +7,11 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use probes::Context;
 use webhook::snaptrade::{Event, SIGNATURE_HEADER, SOURCE};
 
 use super::{Answer, proof, refuse, take_in};
 use crate::body;
-use crate::context::Context;
 use crate::door::{Door, Permit};
 use crate::problem::Problem;
 use crate::subject::{Envelope, Subject};

@@ -8,12 +8,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use chrono::Utc;
+use probes::Context;
 use store::inbox::Fate;
 use webhook::Unauthenticated;
 use webhook::standard::{Event, ID_HEADER, Meaning, Rejection, SIGNATURE_HEADER, SOURCE, TIMESTAMP_HEADER};
 
 use super::{Answer, proof, refuse, take_in};
-use crate::context::Context;
 use crate::door::{Door, Permit};
 use crate::problem::Problem;
 use crate::segment::Segment;

@@ -7,7 +7,7 @@ use store::Pool;
 use store::ledger::drop_closed;
 use store::limit::{self, key_of_queue};
 use store::queue::{Ask, Claimed, Fence, hand_back};
-use testkit::{Database, Dice};
+use testkit::Database;
 use uuid::Uuid;
 
 use crate::queue::{SPEC, expire_leases};
@@ -261,66 +261,6 @@ async fn the_sweep_mends_what_never_happens_and_otherwise_nothing() {
     gate.database.execute(&format!("update pgmq.q_{QUEUE} set vt = spillway.parked_until()")).await;
     assert_eq!(limit::sweep(&gate.worker, QUEUE).await.unwrap(), 2, "two parked messages in no line");
     assert_eq!(gate.claim(10).await, [second, third]);
-}
-
-/// Random senders, claims, ends, crashes and pauses by equal seeds; after every step the gate is whole.
-#[tokio::test]
-async fn whatever_happens_no_cap_is_passed_and_nobody_waits_for_nothing() {
-    for seed in 1..=3 {
-        let (gate, mut dice) = (Gate::new().await, Dice::new("gate", &[seed]));
-        let mut running: Vec<Fence> = Vec::new();
-        for step in 0..120 {
-            match dice.below(10) {
-                0..=3 => {
-                    let all = [("a", 1), ("b", 2), ("c", 3)];
-                    let keys: Vec<_> = all.into_iter().filter(|_| dice.one_in(2)).collect();
-                    gate.send(&keys).await;
-                }
-                4..=6 => {
-                    let limit = u32::try_from(1 + dice.below(4)).unwrap();
-                    let claimed = claim(&gate.worker, SPEC, limit).await.unwrap();
-                    running.extend(claimed.iter().map(|message| message.fence));
-                }
-                7 | 8 if !running.is_empty() => {
-                    let fence = running.swap_remove(dice.place(running.len()));
-                    if dice.one_in(3) {
-                        hand_back(&gate.worker, fence, None, Duration::ZERO).await.unwrap();
-                    } else {
-                        drop_closed(&gate.worker, fence).await.unwrap();
-                    }
-                }
-                9 if !running.is_empty() => {
-                    // Its process died, and its lease ends.
-                    let dead = running.swap_remove(dice.place(running.len()));
-                    let expire =
-                        format!("update pgmq.q_{QUEUE} set vt = now() where msg_id = {}", dead.msg_id);
-                    gate.database.execute(&expire).await;
-                }
-                _ => {
-                    let key = *dice.pick(&["a", "b", "c"]);
-                    limit::pause(&gate.operator, key, "ann", "a test").await.unwrap();
-                    limit::resume(&gate.operator, key, "ann", "well again").await.unwrap();
-                }
-            }
-            assert_eq!(gate.faults().await, [""; 0], "seed {seed}, step {step}");
-        }
-        drain(&gate, running).await;
-        assert_eq!(limit::sweep(&gate.worker, QUEUE).await.unwrap(), 0, "seed {seed}");
-    }
-}
-
-/// Ends everything; each round must get something done.
-async fn drain(gate: &Gate, mut running: Vec<Fence>) {
-    let left = || async { gate.database.number(&format!("select count(*) from pgmq.q_{QUEUE}")).await };
-    while left().await > 0 {
-        for fence in running.drain(..) {
-            drop_closed(&gate.worker, fence).await.unwrap();
-        }
-        let ask = Ask { look: 200, ..Ask::up_to(8) };
-        let claimed = store::queue::claim(&gate.worker, SPEC, &ask).await.unwrap();
-        assert!(!claimed.messages.is_empty() || claimed.parked > 0 || left().await == 0, "stuck");
-        running = claimed.messages.iter().map(|message| message.fence).collect();
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,8 @@ use testkit::database::Watcher;
 use testkit::{Database, Dice};
 use uuid::Uuid;
 
-use crate::model::{Breach, Key, Model, Row, Violation, ensure, key};
+use super::model::{Breach, Key, Model, Row, Violation, key};
+use crate::seeds::ensure;
 
 const WORKLOAD: Workload = Workload::SnaptradeAccountSync;
 const SPEC: &QueueSpec = WORKLOAD.queue();

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use contract::snaptrade::WorkType;
 use uuid::Uuid;
 
+use crate::seeds::{self, ensure};
+
 /// What is synced: which data of which account.
 pub(crate) type Key = (&'static str, Uuid);
 
@@ -26,17 +28,7 @@ pub(crate) enum Breach {
     Undone,
 }
 
-/// A broken invariant.
-#[derive(Debug)]
-pub(crate) struct Violation {
-    pub(crate) breach: Breach,
-    pub(crate) what: String,
-}
-
-/// Answers the violation unless `holds`.
-pub(crate) fn ensure(holds: bool, breach: Breach, what: impl FnOnce() -> String) -> Result<(), Violation> {
-    if holds { Ok(()) } else { Err(Violation { breach, what: what() }) }
-}
+pub(crate) type Violation = seeds::Violation<Breach>;
 
 /// A row of the store's table, with what ledger and queue say about the command that waits.
 #[derive(Clone, Copy, Debug)]

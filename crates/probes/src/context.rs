@@ -1,6 +1,5 @@
 //! What surrounds every request: its trace, the id shown as `X-Correlation-Id`, and its metrics.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,20 +7,22 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use contract::command::{HEADER_TRACEPARENT, HEADER_TRACESTATE};
+use contract::command::{HEADER_CORRELATION_ID, HEADER_TRACEPARENT, HEADER_TRACESTATE};
 use telemetry::{Metrics, Trace};
 
 /// The header that carries the correlation id, both ways.
-const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+const CORRELATION_ID: HeaderName = HeaderName::from_static(HEADER_CORRELATION_ID);
 
 /// Longer ids are not taken over.
 const LONGEST_ID: usize = 64;
 
 /// Where a request stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Context {
-    pub(crate) trace: Trace,
-    pub(crate) correlation_id: String,
+pub struct Context {
+    /// Its place in the trace of its caller, or in one of its own.
+    pub trace: Trace,
+    /// Names it in its answer, in log lines and in what it leaves behind.
+    pub correlation_id: String,
 }
 
 tokio::task_local! {
@@ -29,7 +30,7 @@ tokio::task_local! {
 }
 
 /// The correlation id of the request in work; empty outside of one.
-pub(crate) fn current_correlation_id() -> String {
+pub fn current_correlation_id() -> String {
     CURRENT.try_with(|context| context.correlation_id.clone()).unwrap_or_default()
 }
 
@@ -50,7 +51,7 @@ fn is_plain(id: &str) -> bool {
 }
 
 /// Gives a request its context, its answer the correlation id, and the metrics their numbers.
-pub(crate) async fn surround(
+pub async fn surround(
     State((metrics, listener)): State<(Arc<Metrics>, &'static str)>,
     mut request: Request,
     next: Next,
@@ -61,7 +62,7 @@ pub(crate) async fn surround(
     request.extensions_mut().insert(context.clone());
     let correlation_id = HeaderValue::from_str(&context.correlation_id).ok();
     let _in_flight = InFlight::enter(&metrics, listener);
-    let mut response = within(context, next.run(request)).await;
+    let mut response = CURRENT.scope(context, next.run(request)).await;
     if let Some(id) = correlation_id {
         response.headers_mut().insert(CORRELATION_ID, id);
     }
@@ -70,11 +71,6 @@ pub(crate) async fn surround(
         metrics.accept_seconds.with_label_values(&[route.as_str()]).observe(started.elapsed().as_secs_f64());
     }
     response
-}
-
-/// Runs `work` as part of the request of `context`.
-pub(crate) async fn within<T>(context: Context, work: impl Future<Output = T>) -> T {
-    CURRENT.scope(context, work).await
 }
 
 /// Counts a request out however it ends, also when its client leaves.
