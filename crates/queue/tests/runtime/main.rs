@@ -754,17 +754,33 @@ async fn one_process_of_a_queue_at_a_time_runs_a_suspect_alone() {
     ended(other).await;
 }
 
+/// A claim loop that has found nothing stays where it then goes, for as long as this session has the lock.
+const CLAIM_LOOP_STAYS: &str = "
+    create or replace function spillway.limit_recall() returns bigint language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1);
+      return 0;
+    end $$;
+    select pg_advisory_lock(1)";
+
 #[tokio::test]
 async fn a_dispatch_runs_what_is_due_and_says_what_became_of_it() {
     let bench = Bench::new().await;
     let runner = bench.runner(|options| options.poll = Duration::from_hours(1));
     let dispatcher = runner.dispatcher();
     assert!(matches!(dispatcher.dispatch().await, Err(queue::Busy::NotReady)));
+    let mut claim_loop_stays = bench.database.watcher().await;
+    claim_loop_stays.execute(CLAIM_LOOP_STAYS).await;
     let stop = CancellationToken::new();
     let token = stop.clone();
     let task = tokio::spawn(async move { runner.run_until(token).await.unwrap() });
-    // The worker's first look finds nothing; from then on only a dispatch does.
-    let answer = eventually("the worker is ready", BUDGET, async || dispatcher.dispatch().await.ok()).await;
+    eventually("the claim loop has found nothing", BUDGET, async || {
+        let waits = "select count(*) from pg_stat_activity
+            where datname = current_database() and wait_event = 'advisory'";
+        (bench.database.number(waits).await > 0).then_some(())
+    })
+    .await;
+    let answer = dispatcher.dispatch().await.unwrap();
     assert_eq!((answer.claimed, answer.remaining), (0, 0));
     for act in [Act::Succeed, Act::Fail, Act::NotYet, Act::GiveUp, Act::Succeed] {
         bench.send(act).await;
@@ -782,5 +798,6 @@ async fn a_dispatch_runs_what_is_due_and_says_what_became_of_it() {
     assert!(matches!(dispatcher.dispatch().await, Err(queue::Busy::UnderWay)));
     bench.go_on.notify_one();
     assert_eq!(busy.await.unwrap().succeeded, 2);
+    drop(claim_loop_stays);
     ended((task, stop)).await;
 }
