@@ -8,6 +8,7 @@ mod crash;
 mod dead_letters;
 mod door;
 mod killbill;
+mod payments;
 mod platform;
 mod pooler;
 mod program;
