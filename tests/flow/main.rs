@@ -10,6 +10,7 @@ mod descriptors;
 mod dispatch;
 mod door;
 mod killbill;
+mod payments;
 mod platform;
 mod pooler;
 mod program;

@@ -45,6 +45,21 @@ async fn a_check_shows_the_settings_without_their_secrets() {
 }
 
 #[tokio::test]
+async fn a_worker_is_asked_only_for_what_its_queue_needs() {
+    let platform = Platform::with_accounts(0).await;
+    let mut settings = platform.settings();
+    settings.retain(|(name, _)| !name.contains("SNAPTRADE") && name != "SANMOPIA_DATA_KEY");
+    let output = run("webhook-worker", &["--queue", "payment-webhook-processing", "--check"], &settings);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+
+    settings.push(("SANMOPIA_WORKER_WEBHOOK_CONCURRENCY".to_owned(), "17".to_owned()));
+    let output = run("webhook-worker", &["--queue", "payment-webhook-processing", "--check"], &settings);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("SANMOPIA_WORKER_WEBHOOK_CONCURRENCY"), "{said}");
+}
+
+#[tokio::test]
 async fn one_wrong_setting_is_named_and_its_secret_is_not_shown() {
     let platform = Platform::with_accounts(0).await;
     for (name, value, program) in [

@@ -9,7 +9,7 @@ use providers::snaptrade::{Activities, Balance, Orders, Positions};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use uuid::Uuid;
-use webhook::killbill::Fact;
+use webhook::killbill::read_fact;
 
 use crate::harness::{Cases, twice};
 
@@ -99,7 +99,7 @@ fn a_decimal_is_what_is_written_or_nothing() {
             id = Uuid::nil()
         );
         let push = json!({ "eventType": "PAYMENT_SUCCESS", "objectId": Uuid::nil(), "metaData": metadata });
-        if let Some(amount) = Fact::read(push.to_string().as_bytes()).ok().and_then(|fact| fact.amount) {
+        if let Some(amount) = read_fact(push.to_string().as_bytes()).ok().and_then(|fact| fact.amount) {
             assert_eq!(exact(&amount.to_string()), exact(number.trim().trim_matches('"')), "{amount} of {number}");
         }
     });

@@ -10,7 +10,7 @@ use strum::VariantArray;
 use testkit::sandbox::snaptrade::webhook::{event, signature};
 use uuid::Uuid;
 use webhook::canonical::{Charset, MAX_DEPTH, canonical, depth};
-use webhook::killbill::{Admission, Fact, is_tenant};
+use webhook::killbill::{Admission, is_tenant, read_fact};
 use webhook::snaptrade::{Meaning, Verifier};
 use webhook::standard::{Rejection, Sources, TOLERANCE_SECONDS};
 use webhook::{Identity, Reason, killbill, snaptrade, standard};
@@ -153,7 +153,7 @@ fn a_killbill_push_is_read_whatever_it_holds() {
         let read = twice(|| killbill::Event::read("main", &case.input, at, window));
         assert_storable(Some(read.identity.clone()), read.event_type.as_deref());
         assert_clean(read.is_clean_json, &case.input);
-        let fact = Fact::read(&case.input);
+        let fact = read_fact(&case.input);
         match twice(|| read.meaning()) {
             killbill::Meaning::TakeFactIn { payment_id } => {
                 assert_eq!(fact.as_ref().map(|fact| fact.payment_id), Ok(payment_id));

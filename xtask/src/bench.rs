@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::home::Home;
 use crate::terminal::say;
-use crate::up::services::{GATEWAY, WEBHOOK_WORKER};
+use crate::up::services::{GATEWAY, SNAPTRADE_WORKER};
 use crate::{command, postgres, random, workspace};
 use platform::Platform;
 use report::Report;
@@ -39,7 +39,7 @@ const ALL: &[Bench] = &[
     Bench { name: "growth", services: &[] },
     Bench { name: "latency", services: &[] },
     Bench { name: "claim", services: &[] },
-    Bench { name: "idle", services: &[GATEWAY, WEBHOOK_WORKER] },
+    Bench { name: "idle", services: &[GATEWAY, SNAPTRADE_WORKER] },
 ];
 
 const EVERY: &str = "all";

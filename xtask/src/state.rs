@@ -43,9 +43,9 @@ pub(crate) struct Postgres {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Process {
-    /// Unique, such as `webhook-worker-2`.
+    /// Unique, such as `snaptrade-worker-2`.
     pub(crate) name: String,
-    /// What it is one of, such as `webhook-worker`.
+    /// What it is one of, such as `snaptrade-worker`.
     pub(crate) service: String,
     pub(crate) pid: i32,
     pub(crate) started: String,

@@ -9,6 +9,7 @@ mod file;
 mod limits;
 mod load;
 mod migrate;
+mod payments;
 mod processes;
 mod queues;
 mod show;
@@ -20,7 +21,7 @@ use clap::{Parser, Subcommand};
 use process::Error;
 use store::Pool;
 
-/// Looks after queues, commands and dead letters. Settings come from the environment: see .env.example.
+/// Looks after queues, commands, dead letters and payments. Settings come from the environment: see .env.example.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Args {
@@ -51,6 +52,8 @@ enum Action {
     /// Look at commands that were given up, and decide what becomes of them.
     #[command(subcommand)]
     DeadLetters(dead_letters::Action),
+    /// Show which payments need a person, and what was told of one.
+    Payments(payments::Args),
     /// Load reference data from files; safe to repeat.
     #[command(subcommand)]
     Load(load::Action),
@@ -71,6 +74,7 @@ async fn run(args: &Args) -> Result<(), Error> {
         Action::Trim(trim) => trim::run(trim, args.json).await,
         Action::Commands(action) => commands::run(action, args.json).await,
         Action::DeadLetters(action) => dead_letters::run(action, args.json).await,
+        Action::Payments(payments) => payments::run(payments, args.json).await,
         Action::Load(action) => load::run(action, args.json).await,
     }
 }

@@ -31,7 +31,7 @@ pub enum DeadReason {
     ProviderRejected,
     /// Its payload is not what its kind promises.
     PayloadInvalid,
-    /// No handler of its queue knows its kind.
+    /// No handler of its queue knows its kind, or the kind of what it is about.
     UnsupportedKind,
     /// Its message names no command of the ledger.
     CommandMissing,

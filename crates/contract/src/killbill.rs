@@ -1,5 +1,7 @@
-//! Kill Bill's push notifications, what each makes us do, and the job that takes a payment's facts in.
+//! Kill Bill's push notifications, what each makes us do, what they say about a payment, and the job that takes that in.
 
+use chrono::{DateTime, Utc};
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
@@ -151,6 +153,26 @@ pub enum TransactionType {
     Purchase,
     Refund,
     Void,
+}
+
+/// One transaction of a payment and the status that it has reached. The event's name is left out on purpose:
+/// success is also sent for a pending transaction, failure for one whose outcome is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Kill Bill's id of the payment.
+    pub payment_id: Uuid,
+    /// Kill Bill's id of the transaction.
+    pub transaction_id: Uuid,
+    /// What the transaction does.
+    pub transaction_type: TransactionType,
+    /// What became of it.
+    pub status: TransactionStatus,
+    /// The amount that was processed, digit for digit. Where nothing was, Kill Bill says 0, whatever was asked for.
+    pub amount: Option<Decimal>,
+    /// The currency that it was processed in: three capital letters.
+    pub currency: Option<String>,
+    /// Since when the status holds, as the sender says.
+    pub effective_at: Option<DateTime<Utc>>,
 }
 
 /// Take a payment's facts in, up to and including this one. The message is a wake-up: what is to be taken in

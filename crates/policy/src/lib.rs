@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod crash;
 pub mod difference;
+pub mod payment;
 pub mod recycle;
 pub mod replay;
 pub mod settle;

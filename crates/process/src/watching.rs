@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use store::session::{Sessions, look};
-use store::{Pool, process};
+use store::{Pool, payment, process};
 use telemetry::Metrics;
 use telemetry::log::chain;
 use tokio_util::sync::CancellationToken;
@@ -40,12 +40,14 @@ pub(crate) async fn watch(pool: Pool, name: String, metrics: Arc<Metrics>, stop:
 async fn sample(pool: &Pool, metrics: &Metrics) -> Result<Sessions, store::Error> {
     let sessions = look(pool).await?;
     let processes = process::list(pool).await?;
+    let to_reconcile = payment::to_reconcile(pool).await?;
     forget(metrics);
     let none: &[&str] = &[];
     let oldest = sessions.oldest().map_or(0.0, |(_, held)| held);
     metrics.oldest_snapshot_seconds.with_label_values(none).set(whole(oldest));
     metrics.oldest_snapshot_transactions.with_label_values(none).set(sessions.oldest_transactions().into());
     metrics.idle_in_transaction_seconds.with_label_values(none).set(whole(sessions.longest_idle_seconds()));
+    metrics.payments_to_reconcile.with_label_values(none).set(to_reconcile);
     for table in &sessions.dead_rows {
         metrics.dead_rows.with_label_values(&[&table.table]).set(table.dead);
     }
@@ -64,6 +66,7 @@ fn forget(metrics: &Metrics) {
         &metrics.idle_in_transaction_seconds,
         &metrics.dead_rows,
         &metrics.live_workers,
+        &metrics.payments_to_reconcile,
     ] {
         gauge.reset();
     }

@@ -5,6 +5,7 @@ use contract::snaptrade::WorkType;
 use serde_json::{Value, json};
 
 use crate::account_sync;
+use crate::payment::{self, Facts};
 use crate::snaptrade::{self, Holdings, Transactions};
 
 /// A change that a handler asks for. It is applied exactly once, or not at all.
@@ -26,6 +27,8 @@ pub enum Effect {
         /// As above.
         through: i64,
     },
+    /// A payment's next facts, behind those that were taken in before.
+    PaymentFacts(Box<Facts>),
 }
 
 impl Effect {
@@ -50,6 +53,11 @@ impl Effect {
                 "since": transactions.since,
                 "activities": transactions.activities.len(),
             })),
+            Self::PaymentFacts(facts) => Some(json!({
+                "tenant": facts.tenant,
+                "payment_id": facts.payment_id,
+                "through": facts.facts.last().map(|(seq, _)| seq),
+            })),
         }
     }
 
@@ -65,6 +73,7 @@ impl Effect {
                 account_sync::finish(connection, WorkType::Transactions, transactions.account_id, *through)
                     .await
             }
+            Self::PaymentFacts(facts) => payment::apply(connection, facts).await,
         }
     }
 }

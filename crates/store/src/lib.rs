@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod limit;
 pub mod migrate;
 pub mod overview;
+pub mod payment;
 pub mod process;
 pub mod queue;
 pub mod repeat;

@@ -43,6 +43,7 @@ pub struct Metrics {
     pub idle_in_transaction_seconds: IntGaugeVec,
     pub dead_rows: IntGaugeVec,
     pub live_workers: IntGaugeVec,
+    pub payments_to_reconcile: IntGaugeVec,
     pub trimmed: IntCounterVec,
 }
 
@@ -79,6 +80,7 @@ impl Metrics {
             idle_in_transaction_seconds: gauge(&registry, &table::IDLE_IN_TRANSACTION_SECONDS),
             dead_rows: gauge(&registry, &table::DEAD_ROWS),
             live_workers: gauge(&registry, &table::LIVE_WORKERS),
+            payments_to_reconcile: gauge(&registry, &table::PAYMENTS_TO_RECONCILE),
             trimmed: counter(&registry, &table::TRIMMED),
             registry,
         };

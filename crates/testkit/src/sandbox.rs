@@ -1,8 +1,9 @@
-//! A stand-in for outside providers at their socket: it speaks their wire contracts, records every call and
-//! fails on command. It knows nothing of this platform and forgets everything when it stops.
+//! A stand-in for outside providers at their socket: it speaks their wire contracts, records every call, fails on
+//! command and sends what they send by themselves. It knows nothing of this platform and forgets everything when it stops.
 
 mod control;
 mod desk;
+pub mod killbill;
 mod overlap;
 mod record;
 mod roster;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::desk::Desk;
+use self::killbill::Killbill;
 pub use self::overlap::{Overlap, ProviderOverlap};
 pub use self::record::Call;
 pub use self::roster::{Roster, SnaptradeUser};
@@ -82,9 +84,11 @@ pub struct Config {
     pub record: Option<PathBuf>,
     /// The SnapTrade users and their accounts.
     pub users: Vec<SnaptradeUser>,
+    /// Whom Kill Bill notifies, and how it does so.
+    pub killbill: Option<(killbill::Callback, killbill::Habits)>,
     /// How long every provider call takes at least.
     pub latency: Duration,
-    /// Decides what the accounts hold and whom a rule with a share hits.
+    /// Decides what the accounts hold, whom a rule with a share hits, and which payments happen.
     pub seed: u64,
 }
 
@@ -98,6 +102,7 @@ impl Default for Config {
             quota_per_minute: 4000,
             record: None,
             users: Vec::new(),
+            killbill: None,
             latency: Duration::ZERO,
             seed: 1,
         }
@@ -118,12 +123,13 @@ impl Sandbox {
     pub async fn start(config: Config) -> Result<Self, Error> {
         let listen = config.listen;
         let desk = Arc::new(Desk::open(config.record.as_deref(), config.latency, config.seed)?);
+        let stop = CancellationToken::new();
+        let killbill = Killbill::new(config.killbill.clone(), config.seed, stop.clone());
         let snaptrade = Arc::new(Snaptrade::new(Arc::clone(&desk), config));
         let bind = |source| Error::Bind { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let stop = CancellationToken::new();
-        let router = router(&desk, &snaptrade);
+        let router = router(&desk, &snaptrade, &killbill);
         let server = tokio::spawn(server::serve(listener, router, stop.clone()));
         Ok(Self { address, desk, snaptrade, stop, server: Some(server) })
     }
@@ -206,9 +212,9 @@ impl Drop for Sandbox {
     }
 }
 
-fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>) -> Router {
+fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>, killbill: &Arc<Killbill>) -> Router {
     Router::new()
-        .merge(control::router(desk, snaptrade))
+        .merge(control::router(desk, snaptrade, killbill))
         .merge(snaptrade::router(Arc::clone(snaptrade)))
         .fallback_service(any(desk::unknown_route).with_state(Arc::clone(desk)))
 }

@@ -8,7 +8,7 @@ mod push;
 
 pub use admission::Admission;
 pub use event::{Event, Meaning};
-pub use fact::Fact;
+pub use fact::read_fact;
 
 /// How the source is called in routes, rows and metrics.
 pub const SOURCE: &str = "killbill";

@@ -206,13 +206,13 @@ mod tests {
     #[test]
     fn a_dead_worker_makes_it_partly_up_and_is_named_with_a_cure() {
         let (_folder, home) = home();
-        let processes = vec![process("gateway", own_start()), process("webhook-worker", None)];
+        let processes = vec![process("gateway", own_start()), process("snaptrade-worker", None)];
         State { processes, ..State::default() }.save(&home).expect("saved");
 
         let report = Report::of(&home).expect("a report");
 
         assert_eq!(report.state, Condition::Partly);
-        assert_eq!(report.not_started[0].name, "webhook-worker-1");
+        assert_eq!(report.not_started[0].name, "snaptrade-worker-1");
         assert!(report.not_started[0].cure.contains("cargo xtask up"));
     }
 }

@@ -31,11 +31,13 @@ pub(crate) const ALL: &[Service] = &[
         public: Some("SANMOPIA_GATEWAY_LISTEN"),
         internal: "SANMOPIA_GATEWAY_INTERNAL_LISTEN",
     },
-    worker(WEBHOOK_WORKER, "webhook-worker", &["--queue", "snaptrade-account-sync"]),
+    worker(KILLBILL_WORKER, "webhook-worker", &["--queue", "payment-webhook-processing"]),
+    worker(SNAPTRADE_WORKER, "webhook-worker", &["--queue", "snaptrade-account-sync"]),
 ];
 
 pub(crate) const GATEWAY: &str = "gateway";
-pub(crate) const WEBHOOK_WORKER: &str = "webhook-worker";
+const KILLBILL_WORKER: &str = "killbill-worker";
+pub(crate) const SNAPTRADE_WORKER: &str = "snaptrade-worker";
 const MOST_PROCESSES: u32 = 32;
 
 const fn worker(name: &'static str, binary: &'static str, arguments: &'static [&'static str]) -> Service {
@@ -138,18 +140,18 @@ mod tests {
 
     #[test]
     fn every_service_runs_once_unless_scaled() {
-        let scale = scale(&["webhook-worker=3"]).expect("well formed");
+        let scale = scale(&["snaptrade-worker=3"]).expect("well formed");
 
         let counts: Vec<u32> = ALL.iter().map(|service| scale.of(service)).collect();
 
-        assert_eq!(counts, [1, 3]);
+        assert_eq!(counts, [1, 1, 3]);
     }
 
     #[test]
     fn an_unknown_service_is_answered_with_the_known_ones() {
         let error = scale(&["worker=2"]).err().expect("there is no `worker`");
 
-        assert!(error.to_string().contains("gateway, webhook-worker"), "{error}");
+        assert!(error.to_string().contains("gateway, killbill-worker, snaptrade-worker"), "{error}");
     }
 
     #[test]

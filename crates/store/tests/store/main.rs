@@ -8,6 +8,7 @@ mod inbox;
 mod ledger;
 mod limit;
 mod migrate;
+mod payment;
 mod payment_feed;
 mod pgmq_of_supabase;
 mod pool;

@@ -88,6 +88,7 @@ pub const TABLE: &[&Metric] = &[
     &IDLE_IN_TRANSACTION_SECONDS,
     &DEAD_ROWS,
     &LIVE_WORKERS,
+    &PAYMENTS_TO_RECONCILE,
     &TRIMMED,
 ];
 
@@ -216,6 +217,11 @@ pub(super) const LIVE_WORKERS: Metric = gauge(
     "spillway_live_workers",
     &["queue"],
     "Workers that showed themselves lately; sampled by one process for all.",
+);
+pub(super) const PAYMENTS_TO_RECONCILE: Metric = gauge(
+    "spillway_payments_to_reconcile",
+    &[],
+    "Payments whose facts contradict one another; each waits for a person.",
 );
 pub(super) const TRIMMED: Metric =
     counter("spillway_trimmed_total", &["rule"], "Rows that were past their time and were removed.");

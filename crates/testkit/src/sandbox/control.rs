@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::desk::Desk;
+use super::killbill::Killbill;
 use super::overlap::ProviderOverlap;
 use super::record::Call;
 use super::roster::Roster;
@@ -19,7 +20,7 @@ use super::script::{Rule, RuleReport};
 use super::snaptrade::Snaptrade;
 
 /// `/livez` and what begins with `/sandbox/`.
-pub(super) fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>) -> Router {
+pub(super) fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>, killbill: &Arc<Killbill>) -> Router {
     let of_desk = Router::new()
         .route("/livez", get(async || "ok"))
         .route("/sandbox/calls", get(calls))
@@ -30,7 +31,9 @@ pub(super) fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>) -> Router {
         .route("/sandbox/accounts/{account}/bump", post(bump))
         .route("/sandbox/snaptrade/users", post(add_users))
         .with_state(Arc::clone(snaptrade));
-    of_desk.merge(of_accounts)
+    let of_payments =
+        Router::new().route("/sandbox/killbill/payments", post(play)).with_state(Arc::clone(killbill));
+    of_desk.merge(of_accounts).merge(of_payments)
 }
 
 #[derive(Deserialize)]
@@ -71,4 +74,19 @@ async fn bump(
 ) -> Result<Json<Value>, StatusCode> {
     let revision = snaptrade.bump(account).ok_or(StatusCode::NOT_FOUND)?;
     Ok(Json(json!({ "revision": revision })))
+}
+
+/// How many payments are to happen.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Play {
+    payments: usize,
+}
+
+async fn play(
+    State(killbill): State<Arc<Killbill>>,
+    Json(play): Json<Play>,
+) -> Result<(StatusCode, Json<Value>), StatusCode> {
+    let notifications = killbill.play(play.payments).ok_or(StatusCode::NOT_FOUND)?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "notifications": notifications }))))
 }

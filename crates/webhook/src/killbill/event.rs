@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use contract::killbill::Fact;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::Fact;
 use super::push::Push;
 use crate::object::Object;
 use crate::{Identity, Reason};

@@ -1,9 +1,9 @@
 //! The members of a push notification, and the JSON text that its `metaData` holds.
 
-use contract::killbill::{Action, EventType};
+use contract::killbill::{Action, EventType, Fact};
 use serde_json::Value;
 
-use super::{Fact, SOURCE};
+use super::{SOURCE, fact};
 use crate::canonical::{Charset, canonical};
 use crate::object::Object;
 use crate::repeated_key::has_repeated_key;
@@ -43,7 +43,7 @@ impl<'a> Push<'a> {
     pub(super) fn fact(&self) -> Result<Option<Fact>, Reason> {
         let event = self.event_type.and_then(|name| name.parse::<EventType>().ok());
         match event.ok_or(Reason::UnknownEvent)?.action() {
-            Action::TakeFactIn => Fact::of(self.object_id, self.metadata.as_deref()).map(Some),
+            Action::TakeFactIn => fact::of(self.object_id, self.metadata.as_deref()).map(Some),
             Action::Record => Ok(None),
         }
     }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use strum::VariantArray;
 
 use super::*;
+use crate::killbill::read_fact;
 
 const ACCOUNT: &str = "7b0f1d0e-3a55-4f6c-9a0b-6f6f6f0b1a11";
 const PAYMENT: &str = "2f9f2a0c-5f63-4a1e-8a0d-0d7a3c6a9d42";
@@ -271,7 +272,7 @@ proptest! {
         let event = Event::read("main", &body, received_at, Duration::from_millis(window_ms));
         let _ = event.meaning();
         prop_assert!(Identity::new(&event.identity.into_string()).is_some());
-        let _ = Fact::read(&body);
+        let _ = read_fact(&body);
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use contract::killbill::TransactionStatus;
 use proptest::prelude::*;
 
 use super::*;
@@ -42,7 +43,7 @@ fn metadata(name: &str, value: &str) -> String {
 }
 
 fn fact(name: &str, value: &str) -> Result<Fact, Reason> {
-    Fact::read(&push("PAYMENT_SUCCESS", &metadata(name, value)))
+    read_fact(&push("PAYMENT_SUCCESS", &metadata(name, value)))
 }
 
 fn amount(number: &str) -> Result<Option<String>, Reason> {
@@ -61,7 +62,7 @@ fn the_documented_push_is_a_pending_purchase() {
         effective_at: DateTime::from_timestamp(1_777_604_645, 0),
     };
 
-    assert_eq!(Fact::read(AS_SENT), Ok(expected));
+    assert_eq!(read_fact(AS_SENT), Ok(expected));
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn the_status_decides_and_not_the_events_name() {
         ("PAYMENT_FAILED", "PAYMENT_SYSTEM_OFF", TransactionStatus::PaymentSystemOff),
     ] {
         let body = push(event_type, &metadata("status", &format!("\"{status}\"")));
-        assert_eq!(Fact::read(&body).map(|fact| fact.status), Ok(meant), "{event_type} {status}");
+        assert_eq!(read_fact(&body).map(|fact| fact.status), Ok(meant), "{event_type} {status}");
     }
 }
 
@@ -126,7 +127,7 @@ fn an_amount_that_would_be_rounded_or_is_no_number_is_refused() {
 fn an_optional_member_may_be_null_or_absent_but_not_wrong() {
     let bare =
         format!(r#"{{"paymentTransactionId":"{TRANSACTION}","status":"UNKNOWN","transactionType":"VOID"}}"#);
-    let fact_without = Fact::read(&push("PAYMENT_FAILED", &bare)).expect("a fact");
+    let fact_without = read_fact(&push("PAYMENT_FAILED", &bare)).expect("a fact");
     assert_eq!((fact_without.amount, fact_without.currency, fact_without.effective_at), (None, None, None));
 
     assert_eq!(fact("currency", "null").map(|fact| fact.currency), Ok(None));
@@ -174,8 +175,8 @@ fn a_required_member_that_is_missing_or_wrong_makes_the_metadata_invalid() {
 
 #[test]
 fn an_event_about_something_else_holds_no_fact() {
-    assert_eq!(Fact::read(&push("INVOICE_PAYMENT_SUCCESS", "{}")), Err(Reason::UnknownEvent));
-    assert_eq!(Fact::read(b"{"), Err(Reason::NotJson));
+    assert_eq!(read_fact(&push("INVOICE_PAYMENT_SUCCESS", "{}")), Err(Reason::UnknownEvent));
+    assert_eq!(read_fact(b"{"), Err(Reason::NotJson));
 }
 
 proptest! {

@@ -1,0 +1,1 @@
+select spillway.payments_to_reconcile() as "payments!";
