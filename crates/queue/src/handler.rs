@@ -60,7 +60,13 @@ pub(crate) struct Parent {
 }
 
 impl Lease {
-    pub(crate) fn new(fence: Fence, command: Uuid, attempt: u32, parent: Parent, held_until: Instant) -> Self {
+    pub(crate) fn new(
+        fence: Fence,
+        command: Uuid,
+        attempt: u32,
+        parent: Parent,
+        held_until: Instant,
+    ) -> Self {
         Self(Arc::new(Inner {
             fence,
             command,

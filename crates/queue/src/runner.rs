@@ -11,7 +11,7 @@ use telemetry::log::chain;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use uuid::Uuid;
 
 use crate::Error;
@@ -30,8 +30,8 @@ use crate::wake;
 /// The pause after a failed claim grows up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// While more is waiting than was claimed, a claim waits so long for half of the slots: one that takes a few messages
-/// costs nearly as much as one that takes hundreds.
+/// While more is waiting than was claimed, a claim waits so long for its share of the slots: one that takes a few
+/// messages costs nearly as much as one that takes hundreds.
 const GATHER: Duration = Duration::from_millis(2);
 
 /// How often the gate is compared with the queue.
@@ -149,18 +149,22 @@ impl<H: Handler> Runner<H> {
         let Options { poll, .. } = machine.means.options;
         let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * poll));
         let (mut search, mut suspects) = (Search::default(), Suspects::default());
-        let (mut pause, mut is_full) = (Pause::None, false);
+        let (mut pause, mut is_full, mut ahead) = (Pause::None, false, None);
         loop {
-            if stop.run_until_cancelled(pause.over(call)).await.is_none() {
-                break;
-            }
-            let wanted = if is_full { (machine.means.options.concurrency / 2).max(1) } else { 1 };
-            let free = free(&machine.slots, wanted, &pulse);
-            let Some(permits) = stop.run_until_cancelled(free).await else { break };
+            let Claiming { sent, slots, claims } = if let Some(claiming) = ahead.take() {
+                claiming
+            } else {
+                if stop.run_until_cancelled(pause.over(call)).await.is_none() {
+                    break;
+                }
+                let free = free(machine, if is_full { machine.share() } else { 1 }, &pulse);
+                let Some(slots) = stop.run_until_cancelled(free).await else { break };
+                machine.claim(slots, &mut search)
+            };
             while runs.try_join_next().is_some() {}
-            let (sent, limit) = (Instant::now(), permits.len());
-            let ask = search.next(u32::try_from(limit).unwrap_or(u32::MAX), sent);
-            pause = match claim(&machine.means.pool, &machine.means.options.queue(), &ask).await {
+            let limit = slots.len();
+            let claims = claims.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()));
+            pause = match claims {
                 Ok(claims) if stop.is_cancelled() => {
                     for message in &claims.messages {
                         machine.hand_back(message, Duration::ZERO).await;
@@ -173,9 +177,13 @@ impl<H: Handler> Runner<H> {
                     let next = Pause::after(&claims, poll);
                     let is_all = claims.messages.len() < limit && claims.parked == 0;
                     let (others, kept) =
-                        part(machine.means.options.workload, claims.messages.into_iter().zip(permits));
-                    for (message, permit) in others {
-                        runs.spawn(machine.start(message, permit, sent));
+                        part(machine.means.options.workload, claims.messages.into_iter().zip(slots));
+                    // The database looks for the next ones while these begin; but nothing is taken beside a suspect.
+                    if is_full && kept.is_empty() {
+                        ahead = machine.free_share().map(|slots| machine.claim(slots, &mut search));
+                    }
+                    for (message, slot) in others {
+                        runs.spawn(machine.start(message, slot, sent));
                     }
                     suspects.attend(machine, kept, is_all, sent, stop, runs).await;
                     if next.is_idle() && machine.recalls().await { Pause::None } else { next }
@@ -192,7 +200,34 @@ impl<H: Handler> Runner<H> {
     }
 }
 
+/// A claim under way.
+struct Claiming {
+    sent: Instant,
+    /// As many as messages may come.
+    slots: Vec<OwnedSemaphorePermit>,
+    claims: AbortOnDropHandle<Result<Claims, store::Error>>,
+}
+
 impl<H: Handler> Machine<H> {
+    /// What one claim takes at most, so that the next one can be under way while its messages begin.
+    fn share(&self) -> u32 {
+        self.means.options.concurrency.div_ceil(2)
+    }
+
+    /// As many free slots as a claim may fill, where there are so many.
+    fn free_share(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        self.slots.clone().try_acquire_many_owned(self.share()).ok().map(apart)
+    }
+
+    /// Claims in a task of its own.
+    fn claim(&self, slots: Vec<OwnedSemaphorePermit>, search: &mut Search) -> Claiming {
+        let sent = Instant::now();
+        let ask = search.next(u32::try_from(slots.len()).unwrap_or(u32::MAX), sent);
+        let (pool, queue) = (self.means.pool.clone(), self.means.options.queue());
+        let claims = AbortOnDropHandle::new(tokio::spawn(async move { claim(&pool, &queue, &ask).await }));
+        Claiming { sent, slots, claims }
+    }
+
     /// One run, from its start to its settlement, holding its slot and its heartbeat. The heartbeat begins at once.
     pub(crate) fn start(
         &self,
@@ -313,29 +348,38 @@ async fn sweep(means: Means, stop: CancellationToken) {
     }
 }
 
-/// Every free slot, at least one, and so many unless that takes long. A worker whose slots are all busy is alive.
-async fn free(slots: &Arc<Semaphore>, wanted: u32, pulse: &Pulse) -> Vec<OwnedSemaphorePermit> {
+/// Free slots: so many unless that takes long, else one and all others that are free. A worker whose slots are all busy
+/// is alive.
+async fn free<H: Handler>(machine: &Machine<H>, wanted: u32, pulse: &Pulse) -> Vec<OwnedSemaphorePermit> {
+    let slots = &machine.slots;
     let gathered = tokio::time::timeout(GATHER, slots.clone().acquire_many_owned(wanted)).await;
-    let mut some = if let Ok(permits) = gathered {
-        permits
+    let some = if let Ok(slots) = gathered {
+        slots
     } else {
         loop {
             let acquired = tokio::time::timeout(Duration::from_secs(5), slots.clone().acquire_owned()).await;
             pulse.beat();
-            if let Ok(permit) = acquired {
-                break permit;
+            if let Ok(slot) = acquired {
+                break slot;
             }
         }
+    };
+    let mut free = apart(some.expect("the semaphore is never closed"));
+    while free.len() < machine.share() as usize
+        && let Ok(slot) = slots.clone().try_acquire_owned()
+    {
+        free.push(slot);
     }
-    .expect("the semaphore is never closed");
-    let mut permits = Vec::new();
-    while let Some(permit) = some.split(1) {
-        permits.push(permit);
+    free
+}
+
+/// One by one.
+fn apart(mut slots: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
+    let mut apart = Vec::with_capacity(slots.num_permits());
+    while let Some(slot) = slots.split(1) {
+        apart.push(slot);
     }
-    while let Ok(permit) = slots.clone().try_acquire_owned() {
-        permits.push(permit);
-    }
-    permits
+    apart
 }
 
 /// Half to one and a half times `pause`, so that workers don't ask in step.
