@@ -6,7 +6,6 @@
 pub mod claim;
 mod cpu;
 pub mod drain;
-mod figures;
 pub mod idle;
 pub mod intake;
 pub mod latency;

@@ -4,8 +4,10 @@
 
 mod accounts;
 pub mod bench;
+mod caller;
 pub mod connection;
 pub mod door;
+mod figures;
 pub mod sandbox;
 pub mod stage;
 pub mod storm;
