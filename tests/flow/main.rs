@@ -11,6 +11,7 @@ mod killbill;
 mod platform;
 mod pooler;
 mod program;
+mod spike;
 mod standard;
 mod start;
 mod sync;
