@@ -15,6 +15,7 @@ mod platform;
 mod pooler;
 mod program;
 mod recycle;
+mod spike;
 mod standard;
 mod start;
 mod sync;

@@ -6,7 +6,6 @@
 pub mod claim;
 mod cpu;
 pub mod drain;
-mod figures;
 pub mod growth;
 pub mod idle;
 pub mod intake;

@@ -18,6 +18,9 @@ enum Action {
     Sandbox(lab::sandbox::Args),
     /// Send signed SnapTrade events and wait until each accepted one has ended.
     Storm(lab::storm::Args),
+    /// Let an incident happen to a running platform, and check what became of it; `cargo xtask spike` starts one and
+    /// calls this.
+    Spike(lab::spike::Args),
     /// Measure a running platform; `cargo xtask bench` starts one and calls this.
     Bench(lab::bench::Args),
     /// The worker process of `bench drain`.
@@ -41,6 +44,7 @@ async fn run(action: Action) -> anyhow::Result<()> {
     match action {
         Action::Sandbox(args) => lab::sandbox::run(args).await,
         Action::Storm(args) => lab::storm::run(args).await,
+        Action::Spike(args) => lab::spike::run(args).await,
         Action::Bench(args) => lab::bench::run(args).await,
         Action::BenchDrainWorker(args) => lab::bench::drain::work(&args).await,
         Action::Door(args) => lab::door::run(args).await,

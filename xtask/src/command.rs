@@ -20,6 +20,14 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(10);
 /// Runs with the terminal's output. The program leads a process group of its own, so that Ctrl-C comes
 /// to us first and then reaches it together with all it started.
 pub(crate) fn status(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    status_beside(command, || Ok(()))
+}
+
+/// As [`status`]. Meanwhile `beside` is called again and again; where it fails, the program is ended too.
+pub(crate) fn status_beside(
+    command: &mut Command,
+    mut beside: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<ExitStatus> {
     let mut child = command
         .stdin(Stdio::null())
         .process_group(0)
@@ -35,6 +43,10 @@ pub(crate) fn status(command: &mut Command) -> anyhow::Result<ExitStatus> {
         if interrupt::requested() {
             end_group(&mut child);
             bail!(Interrupted);
+        }
+        if let Err(error) = beside() {
+            end_group(&mut child);
+            return Err(error);
         }
         thread::sleep(POLL);
     }
@@ -101,6 +113,16 @@ mod tests {
 
         let text = error.to_string();
         assert!(text.contains("sh -c") && text.contains("no such thing") && text.contains('3'), "{text}");
+    }
+
+    #[test]
+    fn a_program_is_ended_when_what_runs_beside_it_fails() {
+        let began = Instant::now();
+
+        let error = status_beside(Command::new("sleep").arg("60"), || bail!("the gateway ended by itself"));
+
+        assert_eq!(error.expect_err("it failed").to_string(), "the gateway ended by itself");
+        assert!(began.elapsed() < Duration::from_mins(1));
     }
 
     #[test]

@@ -103,9 +103,9 @@ impl Home {
         lock(&self.folder().join("lock"), "`cargo xtask up` or `down`")
     }
 
-    /// Held while a bench runs: two at a time would measure one another.
+    /// Held while a bench or a drill runs: two at a time would measure one another.
     pub(crate) fn lock_bench(&self) -> anyhow::Result<File> {
-        lock(&self.bench_lock(), "`cargo xtask bench`")
+        lock(&self.bench_lock(), "`cargo xtask bench` or `spike`")
     }
 }
 

@@ -17,7 +17,9 @@ mod private_file;
 mod process;
 mod random;
 mod ready;
+mod rig;
 mod secrets;
+mod spike;
 mod sql;
 mod state;
 mod status;
@@ -37,6 +39,7 @@ From a bare checkout:
   cargo xtask up      a running platform; Ctrl-C ends it
   cargo xtask test    everything that must pass
   cargo xtask bench   how fast it is here, beside its peers
+  cargo xtask spike   an incident, and whether everything held
   cargo xtask check   format, layers, dependencies, lints, SQL cache, contract
 
 What a command makes lives under .spillway/ and goes away with `cargo xtask down --wipe`.";
@@ -60,6 +63,7 @@ enum Command {
     Status(status::Args),
     Test(test::Args),
     Bench(bench::Args),
+    Spike(spike::Args),
     Sql(sql::Args),
     Check(check::Args),
 }
@@ -87,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&home, &args),
         Command::Test(args) => test::run(&home, &args),
         Command::Bench(args) => bench::run(&home, &args),
+        Command::Spike(args) => spike::run(&home, &args),
         Command::Sql(args) => sql::run(&home, &args),
         Command::Check(args) => check::run(&home, &args),
     }

@@ -25,4 +25,9 @@ impl Session {
     pub async fn number(&mut self, sql: &str) -> Result<i64, Error> {
         sqlx::query_scalar(sql).fetch_one(&mut self.0).await
     }
+
+    /// The one text that a query answers.
+    pub async fn text(&mut self, sql: &str) -> Result<String, Error> {
+        sqlx::query_scalar(sql).fetch_one(&mut self.0).await
+    }
 }

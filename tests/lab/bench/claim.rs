@@ -16,10 +16,10 @@ use store::Pool;
 use store::queue::{Claimed, Claims, claim, hand_back};
 use testkit::Session;
 
-use super::figures::Percentiles;
+use super::Common;
 use super::work::{self, WORKLOAD};
-use super::{Common, figures};
 use crate::connection::Settings;
+use crate::figures::{self, Percentiles};
 
 use cases::Case;
 

@@ -14,7 +14,7 @@ use store::Pool;
 use testkit::Session;
 
 use super::Common;
-use super::figures::{count, per_s};
+use crate::figures::{count, per_s};
 use super::work::{self, QUEUE, Worker, calm, fill};
 use crate::connection::Settings;
 

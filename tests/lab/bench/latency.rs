@@ -11,10 +11,10 @@ use store::wake::Notifier;
 use testkit::Dice;
 use tokio::sync::mpsc;
 
-use super::figures::Percentiles;
 use super::work::{self, QUEUE, Worker, command};
 use super::{Common, peers};
 use crate::connection::Settings;
+use crate::figures::Percentiles;
 
 /// Longer than any start should take, so that a lost one ends the bench.
 const LIMIT: Duration = Duration::from_secs(30);

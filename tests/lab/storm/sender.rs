@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use reqwest::{Client, StatusCode};
-use serde::Deserialize;
-use testkit::sandbox::snaptrade::webhook::signature;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{Event, Statuses};
+use crate::caller::{Caller, Reply};
 use crate::connection::Settings;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What became of one delivery.
 #[derive(Clone, Debug)]
@@ -28,36 +28,15 @@ pub(super) struct Answer {
     pub(super) took: Duration,
 }
 
-#[derive(Deserialize)]
-struct Accepted {
-    outcome: String,
-    command_id: Option<Uuid>,
-}
-
-#[derive(Deserialize)]
-struct Command {
-    status: contract::Status,
-}
-
 /// A sender before one or more gateways.
 pub(super) struct Sender {
-    http: Client,
+    caller: Caller,
     gateways: Vec<String>,
-    consumer_key: String,
-    token: String,
 }
 
 impl Sender {
     pub(super) fn new(gateways: Vec<String>, settings: &Settings) -> anyhow::Result<Self> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http =
-            Client::builder().timeout(Duration::from_secs(30)).build().context("building an HTTP client")?;
-        Ok(Self {
-            http,
-            gateways,
-            consumer_key: settings.get("SANMOPIA_SNAPTRADE_CONSUMER_KEY")?.to_owned(),
-            token: settings.get("SANMOPIA_SERVICE_TOKEN")?.to_owned(),
-        })
+        Ok(Self { caller: Caller::new(settings, PATIENCE)?, gateways })
     }
 
     /// Sends all deliveries, so many at a time, and answers in their order.
@@ -77,28 +56,16 @@ impl Sender {
     }
 
     async fn send(&self, event: &Event, i: usize) -> Answer {
-        let url = format!("{}/webhooks/snaptrade", self.gateways[i % self.gateways.len()]);
-        let request = self
-            .http
-            .post(url)
-            .header("content-type", "application/json")
-            .header("signature", signature(&self.consumer_key, event.body.as_bytes()))
-            .body(event.body.clone());
         let began = Instant::now();
-        let answer = async {
-            let response = request.send().await?;
-            let status = response.status();
-            Ok::<_, reqwest::Error>((status, response.bytes().await?))
+        let reply = self.caller.deliver(&self.gateways[i % self.gateways.len()], &event.body).await;
+        let took = began.elapsed();
+        let (outcome, command_id) = match reply {
+            Reply::Accepted { outcome, command } => (outcome, command),
+            Reply::Refused(status) => (status.to_string(), None),
+            Reply::Unreadable => ("unreadable".to_owned(), None),
+            Reply::NoAnswer => ("no answer".to_owned(), None),
         };
-        let (outcome, command_id) = match answer.await {
-            Ok((StatusCode::ACCEPTED, body)) => match serde_json::from_slice::<Accepted>(&body) {
-                Ok(accepted) => (accepted.outcome, accepted.command_id),
-                Err(_) => ("unreadable".to_owned(), None),
-            },
-            Ok((status, _)) => (status.as_u16().to_string(), None),
-            Err(_) => ("no answer".to_owned(), None),
-        };
-        Answer { id: event.id.clone(), outcome, command_id, took: began.elapsed() }
+        Answer { id: event.id.clone(), outcome, command_id, took }
     }
 
     /// Reads the status of every command until it is terminal or the budget is used up.
@@ -107,13 +74,13 @@ impl Sender {
         let open = Arc::new(tokio::sync::Semaphore::new(16));
         let mut readers = JoinSet::new();
         for (i, command) in commands.iter().copied().enumerate() {
-            let url = format!("{}/v1/commands/{command}", self.gateways[i % self.gateways.len()]);
-            let (http, token, open) = (self.http.clone(), self.token.clone(), open.clone());
+            let gateway = self.gateways[i % self.gateways.len()].clone();
+            let (caller, open) = (self.caller.clone(), open.clone());
             readers.spawn(async move {
                 loop {
                     let status = {
                         let _turn = open.acquire().await;
-                        read_status(&http, &url, &token).await
+                        caller.status(&gateway, command).await
                     };
                     if status.is_some_and(contract::Status::is_terminal) || Instant::now() >= deadline {
                         let word =
@@ -126,10 +93,4 @@ impl Sender {
         }
         readers.join_all().await.into_iter().collect()
     }
-}
-
-async fn read_status(http: &Client, url: &str, token: &str) -> Option<contract::Status> {
-    let response = http.get(url).bearer_auth(token).send().await.ok()?;
-    let command: Command = serde_json::from_slice(&response.bytes().await.ok()?).ok()?;
-    Some(command.status)
 }

@@ -16,7 +16,7 @@ use crate::{random, state};
 /// The database on the private server.
 pub(crate) const DATABASE: &str = "spillway";
 pub(super) const DATABASE_URL: &str = "SANMOPIA_DATABASE_URL";
-pub(super) const SNAPTRADE_BASE_URL: &str = "SANMOPIA_SNAPTRADE_BASE_URL";
+pub(crate) const SNAPTRADE_BASE_URL: &str = "SANMOPIA_SNAPTRADE_BASE_URL";
 
 const PREFIX: &str = "SANMOPIA_";
 const EXAMPLE: &str = ".env.example";

@@ -17,7 +17,7 @@ pub(crate) struct Service {
     pub(crate) binary: &'static str,
     pub(crate) arguments: &'static [&'static str],
     /// The setting with the address for callers.
-    public: Option<&'static str>,
+    pub(crate) public: Option<&'static str>,
     /// The setting with the address of `/livez`, `/readyz` and `/metrics`.
     pub(crate) internal: &'static str,
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ pub(super) fn router(desk: &Arc<Desk>, snaptrade: &Arc<Snaptrade>, killbill: &Ar
     let of_accounts = Router::new()
         .route("/sandbox/accounts/{account}/bump", post(bump))
         .route("/sandbox/snaptrade/users", post(add_users))
+        .route("/sandbox/snaptrade/quota", put(set_quota))
         .with_state(Arc::clone(snaptrade));
     let of_payments =
         Router::new().route("/sandbox/killbill/payments", post(play)).with_state(Arc::clone(killbill));
@@ -65,6 +67,18 @@ async fn clear_rules(State(desk): State<Arc<Desk>>) -> StatusCode {
 
 async fn add_users(State(snaptrade): State<Arc<Snaptrade>>, Json(roster): Json<Roster>) -> StatusCode {
     snaptrade.add_users(&roster.users);
+    StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Quota {
+    calls: u32,
+    seconds: u64,
+}
+
+async fn set_quota(State(snaptrade): State<Arc<Snaptrade>>, Json(quota): Json<Quota>) -> StatusCode {
+    snaptrade.set_quota(quota.calls, Duration::from_secs(quota.seconds));
     StatusCode::NO_CONTENT
 }
 

@@ -14,6 +14,7 @@ pub mod webhook;
 mod window;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -102,6 +103,10 @@ impl Snaptrade {
 
     pub(super) fn set_activities(&self, account: Uuid, count: u32) {
         self.books.set_activities(account, count);
+    }
+
+    pub(super) fn set_quota(&self, calls: u32, period: Duration) {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner).resize(calls, period);
     }
 
     /// The order is SnapTrade's: who is it, may it call now, what does it want. Who is refused at one step

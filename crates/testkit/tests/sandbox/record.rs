@@ -123,3 +123,15 @@ async fn control_routes_are_not_recorded_and_unknown_ones_are() {
     assert_eq!(calls.len(), 1);
     assert_eq!((calls[0].provider.as_str(), calls[0].path.as_str()), ("unknown", "/accounts"));
 }
+
+#[tokio::test]
+async fn another_program_sets_the_quota_over_http() {
+    let sandbox = start(config()).await;
+    let set = send(&sandbox, "PUT", "/sandbox/snaptrade/quota", "", r#"{"calls":1,"seconds":3600}"#).await;
+    assert_eq!(set.expect("an answer").status, 204);
+
+    assert_eq!(read_positions(&sandbox).await.status, 200);
+    let refused = read_positions(&sandbox).await;
+
+    assert_eq!((refused.status, refused.headers["x-ratelimit-limit"].as_str()), (429, "1"));
+}

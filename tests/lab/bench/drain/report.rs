@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::super::figures::{Spread, count, per_s};
 use super::{Args, Counts, Round};
+use crate::figures::{Spread, count, per_s};
 
 /// Medians of the rounds. A figure that was not measured is absent.
 #[derive(Clone, Debug, Serialize)]

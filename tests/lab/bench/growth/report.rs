@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::super::figures::Spread;
+use crate::figures::Spread;
 use super::super::work::Counts;
 use super::{Args, BACKLOGS, Round};
 

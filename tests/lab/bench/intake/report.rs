@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::super::figures::{count, median, per_s, percentile_ms};
 use super::super::load::Load;
 use super::super::statements::Counter;
 use super::{Args, Peer, Round};
+use crate::figures::{count, median, per_s, percentile_ms};
 
 /// Medians of the rounds. A figure that was not measured is absent.
 #[derive(Clone, Debug, Serialize)]

@@ -1,4 +1,4 @@
-//! The quota: so many calls in any 60 seconds. It is told the time, so that tests can pass it.
+//! The quota: so many calls in any so many seconds. It is told the time, so that tests can pass it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 /// SnapTrade counts the trailing minute.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// The calls of the trailing minute. A call that was refused is not among them.
+/// The calls of the trailing period. A call that was refused is not among them.
 pub(super) struct Window {
     quota: u32,
+    period: Duration,
     calls: VecDeque<Instant>,
 }
 
@@ -17,7 +18,7 @@ pub(super) struct Window {
 pub(super) struct Slot {
     /// Whether the call may go on.
     pub(super) admitted: bool,
-    /// Calls a minute.
+    /// Calls in a period.
     pub(super) limit: u32,
     /// Calls that could follow at once.
     pub(super) remaining: u32,
@@ -28,7 +29,12 @@ pub(super) struct Slot {
 impl Window {
     /// An empty window for so many calls a minute.
     pub(super) fn new(quota: u32) -> Self {
-        Self { quota, calls: VecDeque::new() }
+        Self { quota, period: PERIOD, calls: VecDeque::new() }
+    }
+
+    /// From now on so many calls in any such period. What was counted stays counted.
+    pub(super) fn resize(&mut self, quota: u32, period: Duration) {
+        (self.quota, self.period) = (quota, period);
     }
 
     /// Counts a call if there is room for it. Time must not go backwards between calls.
@@ -43,13 +49,13 @@ impl Window {
     /// What a call would be told now, without counting it.
     pub(super) fn look(&mut self, now: Instant) -> Slot {
         let remaining = self.room(now);
-        let wait = self.calls.front().map_or(PERIOD, |oldest| PERIOD.saturating_sub(now - *oldest));
+        let wait = self.calls.front().map_or(self.period, |oldest| self.period.saturating_sub(now - *oldest));
         let reset_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Slot { admitted: remaining > 0, limit: self.quota, remaining, reset_s }
     }
 
     fn room(&mut self, now: Instant) -> u32 {
-        while self.calls.front().is_some_and(|oldest| now.duration_since(*oldest) >= PERIOD) {
+        while self.calls.front().is_some_and(|oldest| now.duration_since(*oldest) >= self.period) {
             self.calls.pop_front();
         }
         let counted = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
@@ -101,6 +107,18 @@ mod tests {
             assert_eq!((slot.admitted, slot.reset_s), (false, 60 - second));
         }
         assert!(window.take(start + PERIOD).admitted);
+    }
+
+    #[test]
+    fn a_resized_window_holds_what_was_counted_against_its_new_size() {
+        let mut window = Window::new(100);
+        let start = Instant::now();
+        window.take(start);
+
+        window.resize(1, seconds(2.0));
+
+        assert!(!window.take(start + seconds(1.0)).admitted);
+        assert!(window.take(start + seconds(2.0)).admitted);
     }
 
     #[test]

@@ -1,30 +1,27 @@
-//! The report of a run: what it ran on, and the figures of each bench as `lab` wrote them.
-
-use std::fs;
-use std::path::Path;
+//! What a report begins with: figures of another machine, another commit or another server are other figures.
 
 use anyhow::Context;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
+use super::Profile;
 use super::machine::Machine;
 use crate::home::Home;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Header {
     seed: u32,
     #[serde(flatten)]
     machine: Machine,
+    profile: Profile,
     postgres: Durability,
-    pub(super) benches: Vec<Box<RawValue>>,
 }
 
 /// The server's settings that decide what a commit means.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Durability {
-    pub(super) version: String,
-    pub(super) fsync: String,
-    pub(super) synchronous_commit: String,
+pub(crate) struct Durability {
+    version: String,
+    fsync: String,
+    synchronous_commit: String,
 }
 
 impl Durability {
@@ -47,27 +44,23 @@ impl Durability {
     }
 }
 
-impl Report {
-    pub(super) fn new(seed: u32, postgres: Durability, home: &Home) -> Self {
-        Self { seed, machine: Machine::of(home.root()), postgres, benches: Vec::new() }
+impl Header {
+    pub(crate) fn new(seed: u32, profile: Profile, postgres: Durability, home: &Home) -> Self {
+        Self { seed, machine: Machine::of(home.root()), profile, postgres }
     }
 
     /// One line for a person.
-    pub(super) fn header(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Durability { version, fsync, synchronous_commit } = &self.postgres;
         let commit = self.machine.commit.as_deref().unwrap_or("no commit");
+        let dev = if self.profile == Profile::Dev { ", dev build" } else { "" };
         let cores = self.machine.cores.map_or_else(String::new, |cores| format!(", {cores} cores"));
         let memory = self.machine.memory_mib.map_or_else(String::new, |mib| format!(", {mib} MiB"));
         format!(
-            "{commit}, seed {}{cores}{memory}, Postgres {version} with fsync={fsync}, \
+            "{commit}{dev}, seed {}{cores}{memory}, Postgres {version} with fsync={fsync}, \
              synchronous_commit={synchronous_commit}",
             self.seed
         )
-    }
-
-    pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {
-        let text = serde_json::to_string(self).context("writing the report as JSON")?;
-        fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))
     }
 }
 
@@ -84,18 +77,25 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_of_a_bench_stand_in_the_report_as_they_were_written() {
+    fn what_lab_wrote_stands_behind_the_header_as_it_was_written() {
+        #[derive(Serialize)]
+        struct Report {
+            #[serde(flatten)]
+            header: Header,
+            benches: Vec<Box<serde_json::value::RawValue>>,
+        }
         let figures = r#"{"name":"intake","unique_per_s":1.50}"#;
         let machine = Machine { commit: Some("abc".into()), cores: Some(2), memory_mib: None };
         let postgres = Durability::parse("15.14|on|on").expect("durable");
-        let benches = vec![RawValue::from_string(figures.to_owned()).expect("JSON")];
+        let header = Header { seed: 7, machine, profile: Profile::Release, postgres };
+        let benches = vec![serde_json::value::RawValue::from_string(figures.to_owned()).expect("JSON")];
 
-        let report = serde_json::to_string(&Report { seed: 7, machine, postgres, benches }).expect("JSON");
+        let report = serde_json::to_string(&Report { header, benches }).expect("JSON");
 
         assert_eq!(
             report,
             format!(
-                r#"{{"seed":7,"commit":"abc","cores":2,"postgres":{{"version":"15.14","fsync":"on","synchronous_commit":"on"}},"benches":[{figures}]}}"#
+                r#"{{"seed":7,"commit":"abc","cores":2,"profile":"release","postgres":{{"version":"15.14","fsync":"on","synchronous_commit":"on"}},"benches":[{figures}]}}"#
             )
         );
     }

@@ -8,15 +8,15 @@ use serde::Serialize;
 
 /// One figure of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 impl Spread {
     /// Nothing of nothing.
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let least = values.iter().copied().min_by(f64::total_cmp);
         let most = values.iter().copied().max_by(f64::total_cmp);
@@ -24,7 +24,7 @@ impl Spread {
     }
 
     /// Of each key's values.
-    pub(super) fn by_key<K: Ord>(values: impl IntoIterator<Item = (K, f64)>) -> BTreeMap<K, Self> {
+    pub(crate) fn by_key<K: Ord>(values: impl IntoIterator<Item = (K, f64)>) -> BTreeMap<K, Self> {
         let mut grouped: BTreeMap<K, Vec<f64>> = BTreeMap::new();
         for (key, value) in values {
             grouped.entry(key).or_default().push(value);
@@ -50,7 +50,7 @@ pub struct Percentiles {
 
 impl Percentiles {
     /// Nothing of nothing.
-    pub(super) fn of(durations: &[Duration]) -> Option<Self> {
+    pub(crate) fn of(durations: &[Duration]) -> Option<Self> {
         Some(Self { p50_ms: percentile_ms(durations, 50)?, p99_ms: percentile_ms(durations, 99)? })
     }
 }
@@ -62,7 +62,7 @@ impl fmt::Display for Percentiles {
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -71,7 +71,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 }
 
 /// The value that so many of a hundred don't pass (nearest rank), in milliseconds.
-pub(super) fn percentile_ms(durations: &[Duration], per_cent: usize) -> Option<f64> {
+pub(crate) fn percentile_ms(durations: &[Duration], per_cent: usize) -> Option<f64> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
     let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
@@ -79,17 +79,17 @@ pub(super) fn percentile_ms(durations: &[Duration], per_cent: usize) -> Option<f
 }
 
 /// In milliseconds, with their parts.
-pub(super) fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
 /// As many of something as came to pass in a time, by the second.
-pub(super) fn per_s(n: usize, took: Duration) -> f64 {
+pub(crate) fn per_s(n: usize, took: Duration) -> f64 {
     count(n) / took.as_secs_f64()
 }
 
 /// A count to reckon with.
-pub(super) fn count(n: usize) -> f64 {
+pub(crate) fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
