@@ -211,7 +211,7 @@ pub(super) struct Killed {
 
 impl Killed {
     pub(super) fn is_worker(&self) -> bool {
-        self.process.starts_with("webhook-worker")
+        self.process.starts_with("snaptrade-worker")
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) struct Plan {
 }
 
 /// Whom a drill kills. Their names are those that they are started under.
-pub(super) const VICTIMS: [&str; 2] = ["webhook-worker-1", "gateway-1"];
+pub(super) const VICTIMS: [&str; 2] = ["snaptrade-worker-1", "gateway-1"];
 
 impl Plan {
     pub(super) fn of(size: Size, seed: u64, kills: bool) -> Self {

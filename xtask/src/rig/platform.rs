@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(names(&[GATEWAY, SNAPTRADE_WORKER]), [(1, GATEWAY.into()), (1, SNAPTRADE_WORKER.into())]);
         assert_eq!(
             names(&[GATEWAY, SNAPTRADE_WORKER, SNAPTRADE_WORKER]),
-            [(1, GATEWAY.into()), (1, "webhook-worker-1".into()), (2, "webhook-worker-2".into())]
+            [(1, GATEWAY.into()), (1, "snaptrade-worker-1".into()), (2, "snaptrade-worker-2".into())]
         );
     }
 

@@ -127,7 +127,7 @@ mod tests {
         assert!(!check(one_more_run).held);
         let excused = check(|history| {
             one_more_run(history);
-            history.kills.push(Killed { process: "webhook-worker-1", at_ms: 100.0, in_flight: 1 });
+            history.kills.push(Killed { process: "snaptrade-worker-1", at_ms: 100.0, in_flight: 1 });
         });
         assert!(excused.held, "{excused:?}");
     }

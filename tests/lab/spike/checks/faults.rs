@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_planned_kill_must_have_hit_work() {
-        let process = "webhook-worker-1";
+        let process = "snaptrade-worker-1";
         let planned = Kill { at: Duration::ZERO, process };
         let killed = |in_flight| Killed { process, at_ms: 50.0, in_flight };
 
