@@ -153,8 +153,12 @@ mod tests {
         assert!(check(&[]).is_ok());
         assert!(check(&["--kill"]).is_err());
         assert!(check(&["--kill", "--process", "gateway-1=77"]).is_err());
-        assert!(check(&["--kill", "--process", "gateway-1=77", "--process", "snaptrade-worker-1=0"]).is_err());
-        assert!(check(&["--kill", "--process", "gateway-1=77", "--process", "snaptrade-worker-1=78"]).is_ok());
+        assert!(
+            check(&["--kill", "--process", "gateway-1=77", "--process", "snaptrade-worker-1=0"]).is_err()
+        );
+        assert!(
+            check(&["--kill", "--process", "gateway-1=77", "--process", "snaptrade-worker-1=78"]).is_ok()
+        );
     }
 
     #[test]

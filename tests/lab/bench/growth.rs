@@ -14,9 +14,9 @@ use store::Pool;
 use testkit::Session;
 
 use super::Common;
-use crate::figures::{count, per_s};
 use super::work::{self, QUEUE, Worker, calm, fill};
 use crate::connection::Settings;
+use crate::figures::{count, per_s};
 
 pub use super::work::Counts;
 pub use report::Report;

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use anyhow::ensure;
 use serde::Serialize;
 
-use crate::figures::Spread;
 use super::super::work::Counts;
 use super::{Args, BACKLOGS, Round};
+use crate::figures::Spread;
 
 /// The least that the largest backlog may leave of the speed before the smallest.
 const LEAST: f64 = 0.8;
