@@ -151,7 +151,7 @@ fn pool(options: &store::Options) -> anyhow::Result<Pool> {
 
 /// Without a URL of its own a role's programs use the common one.
 fn options(settings: &Settings, key: &str) -> anyhow::Result<store::Options> {
-    const CONNECTIONS: u32 = 8;
+    const CONNECTIONS: u32 = 4;
     let url = settings.get(key).or_else(|_| settings.get("SANMOPIA_DATABASE_URL"))?;
     Ok(store::Options::of_url(url, CONNECTIONS).with_deadline(Duration::from_mins(2)))
 }

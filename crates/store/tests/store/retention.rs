@@ -331,7 +331,7 @@ async fn tables_that_live_by_change_are_vacuumed_by_number() {
     let queues =
         "select count(*) from spillway.workload w join pg_class c on c.oid = ('pgmq.q_' || w.queue)::regclass
       where c.reloptions @> '{autovacuum_vacuum_scale_factor=0,autovacuum_vacuum_threshold=5000,
-        autovacuum_vacuum_cost_delay=0,vacuum_index_cleanup=on,vacuum_truncate=off,fillfactor=70}'";
+        autovacuum_vacuum_cost_delay=0,vacuum_index_cleanup=on,vacuum_truncate=off,fillfactor=50}'";
     assert_eq!(database.number(queues).await, 8);
     for (table, wanted) in [
         ("account_sync", "autovacuum_vacuum_scale_factor=0"),

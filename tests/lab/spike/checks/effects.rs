@@ -36,7 +36,7 @@ pub(super) fn no_double_effect(history: &History, runs: &Runs<'_>) -> Check {
     let by_none = unused.values().sum::<usize>();
     let seen = format!(
         "every event is counted once; of {whole} whole runs at the provider {} were committed by one command each, \
-         {by_none} by none, with {} workers killed",
+         {by_none} by none; workers killed: {}",
         whole - by_none,
         history.dead_workers()
     );

@@ -35,8 +35,8 @@ pub(super) fn faults_fired(history: &History, runs: &Runs<'_>) -> Check {
     problems.extend(kills_that_missed(history));
     let seen = format!(
         "of {let_in} calls that the quota let in {errors} met an error of the server and {lost} lost their answers; \
-         {throttled} calls were throttled; {during_runs} events came during a run of their account; {} processes \
-         were killed",
+         {throttled} calls were throttled; {during_runs} events came during a run of their account; processes \
+         killed: {}",
         history.kills.len()
     );
     Check::of("faults_fired", &problems, seen)

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
+use crate::figures::count;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 240.0;
@@ -33,6 +34,14 @@ impl Axis {
         let to = (most / step).ceil() * step;
         let ticks = multiples(step, to).map(|at| (at, number(at))).collect();
         Self { from: 0.0, to, is_log: false, unit, ticks }
+    }
+
+    /// From nothing to exactly `most`, with round ticks.
+    pub(super) fn exactly(most: f64, unit: &'static str) -> Self {
+        let mut axis = Self::linear(most, unit);
+        axis.to = if most > 0.0 { most } else { axis.to };
+        axis.ticks.retain(|(at, _)| *at <= axis.to);
+        axis
     }
 
     /// Powers of ten around what is shown.
@@ -187,13 +196,15 @@ impl Chart {
                 escape(text)
             );
         }
-        for (at, text) in &self.marks {
+        for (nth, (at, text)) in self.marks.iter().enumerate() {
             let x = self.across(*at);
+            // Below the last one's text, which may reach this far.
+            let row = TOP + 9.0 + 13.0 * count(nth);
             let _ = write!(
                 svg,
                 r#"<line class="mark" x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{bottom}"/><text class="mark" x="{:.1}" y="{:.1}">{}</text>"#,
                 x + 4.0,
-                TOP + 9.0,
+                row,
                 escape(text)
             );
         }
@@ -227,6 +238,7 @@ mod tests {
     fn ticks_are_round_and_cover_what_is_shown() {
         assert_eq!(ticks(&Axis::linear(173.0, "s")), ["0", "50", "100", "150", "200"]);
         assert_eq!(ticks(&Axis::linear(0.0, "s")), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+        assert_eq!(ticks(&Axis::exactly(173.0, "s")), ["0", "50", "100", "150"]);
         assert_eq!(ticks(&Axis::log(3.0, 4200.0, "ms")), ["1", "10", "100", "1000", "10000"]);
     }
 

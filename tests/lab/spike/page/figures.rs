@@ -43,7 +43,7 @@ impl Seconds {
     }
 
     fn axis(&self) -> Axis {
-        Axis::linear(count(self.0), "seconds since the first delivery")
+        Axis::exactly(count(self.0), "seconds since the first delivery")
     }
 
     /// How many of the moments lie in each second.
@@ -292,7 +292,7 @@ fn status_reads(history: &History) -> Figure {
                stay below the line."
             .to_owned(),
         chart: Chart {
-            x: Axis::linear(last, "seconds since the first delivery"),
+            x: Axis::exactly(last, "seconds since the first delivery"),
             y: Axis::log(0.5, most, "milliseconds"),
             series,
             limit: Some((FLOOR_MS, format!("{FLOOR_MS} ms"))),
