@@ -53,19 +53,15 @@ begin
   -- beginning, where under an old snapshot the index is full of entries that nobody may remove yet; with it, from
   -- there. Then the ledger is read by the statement that takes: this function's statements have newer snapshots than
   -- the statement that calls it, which might not see a command that was committed, together with its message, in
-  -- between.
-  --
-  -- Plans are made once, maybe while the tables are small, and serve when they are large: each row is looked up by its
-  -- index.
+  -- between. The nested loop is on purpose (`offset 0`): a plan cached while the ledger was small must not read all
+  -- of it once it is large.
   --
   -- A last row without a message says how many were parked (read_ct), or when the next message is due (due_at).
   execute format($f$
     create or replace function spillway.queue_claim_%1$s(
       p_limit int, p_look int, p_lease_ms bigint, p_since timestamptz[], p_lowest_first boolean)
     returns setof spillway.claimed
-    language plpgsql rows 100 security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
-    as $body$
+    language plpgsql rows 100 security definer set search_path = pg_catalog, pg_temp as $body$
     #variable_conflict use_column
     declare
       nth int;
@@ -139,7 +135,11 @@ begin
         select taken.msg_id, taken.read_ct, taken.due_at, clock_timestamp(), taken.message, k.id, k.kind,
           k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times, k.blocked_since, k.finished_at,
           k.traceparent, k.tracestate, taken.lane, k.crashes, k.alone_read_ct
-        from taken left join spillway.command k on k.id = taken.command
+        from taken left join lateral (
+          select k.id, k.kind, k.payload_version, k.payload, k.attempts, k.outcomes, k.blocked_times,
+            k.blocked_since, k.finished_at, k.traceparent, k.tracestate, k.crashes, k.alone_read_ct
+          from spillway.command k where k.id = taken.command offset 0
+        ) k on true
         order by taken.place;
       end if;
       if parked <> '{}' then
@@ -160,7 +160,8 @@ begin
     $body$ $f$, queue, lane);
 
   -- Ends messages whose runs succeeded, with their commands; answers which ones those were. By number, as all who
-  -- write more than one message.
+  -- write more than one message. Its plan is made once, maybe while the tables are small, and serves when they are
+  -- large: each row is looked up by its index.
   execute format($f$
     create or replace function spillway.queue_succeed_%1$s(
       p_ids bigint[], p_cts int[], p_commands uuid[], p_started timestamptz[], p_results jsonb[], p_requests text[])
