@@ -159,20 +159,18 @@ begin
     end
     $body$ $f$, queue, lane);
 
-  -- Ends messages whose runs succeeded, with their commands; answers which ones those were. By number, as all who
-  -- write more than one message. Its plan is made once, maybe while the tables are small, and serves when they are
-  -- large: each row is looked up by its index.
+  -- Ends messages whose runs succeeded, with their commands; answers which ones those were, and which of them have keys
+  -- to give back. By number, as all who write more than one message. Its plan is made once, maybe while the tables are
+  -- small, and serves when they are large: each row is looked up by its index. Nothing else may run in here: what it
+  -- called would be planned in the same way.
   execute format($f$
     create or replace function spillway.queue_succeed_%1$s(
-      p_ids bigint[], p_cts int[], p_commands uuid[], p_started timestamptz[], p_results jsonb[], p_requests text[])
-    returns bigint[]
+      p_ids bigint[], p_cts int[], p_commands uuid[], p_started timestamptz[], p_results jsonb[], p_requests text[],
+      out ids bigint[], out gated bigint[])
     language plpgsql
     set plan_cache_mode = force_generic_plan set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
     as $body$
     #variable_conflict use_column
-    declare
-      ids bigint[];
-      gated bigint[];
     begin
       with done as materialized (
         select d.id, d.ct, d.command, d.started_at, d.result, d.requests
@@ -196,10 +194,6 @@ begin
         from gone where k.id = gone.command and k.finished_at is null
       )
       select array_agg(gone.msg_id), array_agg(gone.msg_id) filter (where gone.headers ? 'limits') into ids, gated from gone;
-      if gated is not null then
-        perform spillway.limit_release('%1$s', gated);
-      end if;
-      return ids;
     end
     $body$ $f$, queue);
 end
@@ -216,18 +210,25 @@ begin
     execute format('grant execute on function spillway.%I(bigint[], int[], uuid[], timestamptz[], jsonb[], text[]) to spillway_worker', 'queue_succeed_' || w.queue);
   end loop;
   select string_agg(
-    format('when %L then return spillway.%I(p_ids, p_cts, p_commands, p_started, p_results, p_requests);', q.queue, 'queue_succeed_' || q.queue),
+    format('when %L then select s.ids, s.gated into ids, gated from spillway.%I(p_ids, p_cts, p_commands, p_started, p_results, p_requests) s;', q.queue, 'queue_succeed_' || q.queue),
     E'\n' order by q.queue) into branches from spillway.workload q;
   execute format($f$
     create function spillway.queue_succeed(
       p_queue text, p_ids bigint[], p_cts int[], p_commands uuid[], p_started timestamptz[], p_results jsonb[], p_requests text[])
     returns bigint[]
     language plpgsql as $body$
+    declare
+      ids bigint[];
+      gated bigint[];
     begin
       case p_queue
       %s
       else raise exception 'no queue is called %%', p_queue using errcode = 'undefined_table';
       end case;
+      if gated is not null then
+        perform spillway.limit_release(p_queue, gated);
+      end if;
+      return ids;
     end
     $body$ $f$, branches);
 end
