@@ -91,14 +91,7 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     platform.forget();
-    if let Some(file) = &args.json {
-        rig::write(file, &report)?;
-    }
-    if failed.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    say(format_args!("failed: {}", failed.join(", ")));
-    Ok(ExitCode::FAILURE)
+    rig::conclude(args.json.as_deref(), &report, &failed)
 }
 
 /// Runs the program that measures. A bench that failed a check has figures all the same.

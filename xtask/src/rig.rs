@@ -7,6 +7,7 @@ pub(crate) mod platform;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -94,8 +95,24 @@ pub(crate) fn read_raw(file: &Path) -> anyhow::Result<Option<Box<RawValue>>> {
     serde_json::from_str(&text).map(Some).with_context(|| format!("reading {}", file.display()))
 }
 
+/// Writes the report where somebody wants it, and says what failed.
+pub(crate) fn conclude(
+    json: Option<&Path>,
+    report: &impl Serialize,
+    failed: &[&str],
+) -> anyhow::Result<ExitCode> {
+    if let Some(file) = json {
+        write(file, report)?;
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(format_args!("failed: {}", failed.join(", ")));
+    Ok(ExitCode::FAILURE)
+}
+
 /// Writes a report as one line of JSON.
-pub(crate) fn write(file: &Path, report: &impl Serialize) -> anyhow::Result<()> {
+fn write(file: &Path, report: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string(report).context("writing the report as JSON")?;
     fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))
 }
