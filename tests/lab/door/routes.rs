@@ -1,6 +1,9 @@
 //! Which addresses there are, which methods they take, and that each one of the description is there and guarded.
 
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::case::{Case, Need, Probe};
@@ -18,6 +21,9 @@ const RELIED_ON: [(&str, &str); 8] = [
     ("post", "/v1/snaptrade/accounts/{account_id}/syncs"),
     ("get", "/openapi.json"),
 ];
+
+/// How long a gateway that has just been started has to become ready.
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -147,6 +153,7 @@ async fn probes_are_inside(probe: &Probe) -> anyhow::Result<()> {
 }
 
 async fn inside_has_probes(probe: &Probe) -> anyhow::Result<()> {
+    ready(probe).await?;
     for (path, holds) in
         [("/livez", "\"live\":true"), ("/readyz", "\"ready\":true"), ("/metrics", "spillway_")]
     {
@@ -155,6 +162,19 @@ async fn inside_has_probes(probe: &Probe) -> anyhow::Result<()> {
         ensure!(text.contains(holds), "{path} says no `{holds}`");
     }
     Ok(())
+}
+
+/// Waits, for so long, until `/readyz` says that it is: a gateway that has just been started has not yet asked its
+/// database and says so with 503.
+async fn ready(probe: &Probe) -> anyhow::Result<()> {
+    let deadline = Instant::now() + READY_WITHIN;
+    loop {
+        let answer = probe.ask_plainly(probe.internal()?, &Request::get("/readyz")).await?;
+        if answer.status != 503 || Instant::now() > deadline {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn inside_unknown_path(probe: &Probe) -> anyhow::Result<()> {
