@@ -38,7 +38,7 @@ begin
 end
 $$;
 
-create procedure spillway.make_claim(queue text, class int)
+create procedure spillway.make_claim_and_succeed(queue text, class int)
 language plpgsql as $make$
 declare
   lane text := format($f$(case headers ->> 'lane' when '0' then 0 when '1' then 1 when '2' then 2 when '3' then 3 else %s end)$f$, class);
@@ -205,7 +205,7 @@ declare
   branches text;
 begin
   for w in select queue, class from spillway.workload order by queue loop
-    call spillway.make_claim(w.queue, w.class);
+    call spillway.make_claim_and_succeed(w.queue, w.class);
     execute format('revoke all on function spillway.%I(bigint[], int[], uuid[], timestamptz[], jsonb[], text[]) from public', 'queue_succeed_' || w.queue);
     execute format('grant execute on function spillway.%I(bigint[], int[], uuid[], timestamptz[], jsonb[], text[]) to spillway_worker', 'queue_succeed_' || w.queue);
   end loop;
@@ -233,7 +233,7 @@ begin
     $body$ $f$, branches);
 end
 $$;
-revoke all on procedure spillway.make_claim(text, int) from public;
+revoke all on procedure spillway.make_claim_and_succeed(text, int) from public;
 revoke all on function spillway.queue_newest(text, int) from public;
 grant execute on function spillway.queue_newest(text, int) to spillway_gateway, spillway_operator;
 revoke all on function spillway.commands_named(text[]) from public;

@@ -172,7 +172,7 @@ impl<H: Handler> Runner<H> {
                     break;
                 }
                 Ok(claims) => {
-                    search.note(&claims);
+                    search.note(&claims, Instant::now());
                     is_full = claims.messages.len() == limit;
                     let next = Pause::after(&claims, poll);
                     let is_all = claims.messages.len() < limit && claims.parked == 0;

@@ -162,7 +162,7 @@ impl Bench {
     async fn claim(&mut self, limit: u32) -> anyhow::Result<Claims> {
         let ask = self.search.next(limit, Instant::now());
         let claims = claim(&self.pool, WORKLOAD.queue(), &ask).await.context("claiming")?;
-        self.search.note(&claims);
+        self.search.note(&claims, Instant::now());
         Ok(claims)
     }
 
