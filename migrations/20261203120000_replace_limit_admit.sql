@@ -1,5 +1,8 @@
--- What a claim costs before a long line of one key: it was a look at each who waits, and is one at each who comes.
--- Locks: none.
+-- What a long line of one key costs: each claim and each release looked at everybody who waits.
+-- Locks: `add column` keeps everybody off limit_wait for a moment.
+
+-- True once it was called and had to wait again.
+alter table spillway.limit_wait add column is_again boolean not null default false;
 
 -- Lets messages through or parks them: the answer holds places in `p_ids`. At most `p_most` get through; what would
 -- get through beyond that is in neither list. The caller holds the messages' locks.
@@ -80,17 +83,23 @@ begin
     perform spillway.limit_drop(p_queue, dropped);
   end if;
   if parked <> '{}' then
+    with put as (
+      insert into spillway.limit_wait (queue, msg_id, key, command_id)
+      select p_queue, p_ids[p.place], p.key, p_commands[p.place] from unnest(parked, lines) with ordinality p (place, key, nth)
+      order by p.nth
+      on conflict (queue, msg_id) do update set key = excluded.key, woken_at = null, is_again = true
+      returning is_again
+    )
     -- Called for one key and refused by another: the first one's room is for the next in its line.
-    -- The ids as one array, so that each is looked up: as a table of its own they made the planner read the whole line.
-    calls := dropped <> '{}' or exists (select from spillway.limit_wait w
-      where w.queue = p_queue and w.msg_id = any (array(select p_ids[p.place] from unnest(parked) p (place))));
-    insert into spillway.limit_wait (queue, msg_id, key, command_id)
-    select p_queue, p_ids[p.place], p.key, p_commands[p.place] from unnest(parked, lines) with ordinality p (place, key, nth)
-    order by p.nth
-    on conflict (queue, msg_id) do update set key = excluded.key, woken_at = null;
+    select dropped <> '{}' or coalesce(bool_or(put.is_again), false) into calls from put;
     if calls then
       perform spillway.limit_wake(names);
     end if;
   end if;
 end
 $$;
+
+-- A plan is made when a line is empty, and serves when a hundred thousand wait in it.
+alter function spillway.limit_admit(text, bigint[], uuid[], jsonb[], int) set enable_seqscan = off;
+alter function spillway.limit_release(text, bigint[]) set enable_seqscan = off;
+alter function spillway.limit_recall() set enable_seqscan = off;
