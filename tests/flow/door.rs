@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use serde_json::{Value, json};
+use testkit::proxy::Mode;
 use testkit::sandbox::snaptrade::webhook::signature;
 use testkit::{Proxy, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -381,12 +382,12 @@ async fn while_the_database_is_silent_nothing_is_promised_and_afterwards_nothing
         send(&platform.http, &gateway.url, &platform.holdings_event("evt-0", 0), None).await.status(),
         401
     );
-    proxy.hold_answers();
+    proxy.set(Mode::HoldAnswers);
     let response = send(&platform.http, &gateway.url, &body, Some(&sign)).await;
     assert_eq!(response.status(), 503);
     assert_eq!(response.headers()[RETRY_AFTER], "5");
     assert_eq!(object(response).await["code"], "unavailable");
-    proxy.release_answers();
+    proxy.set(Mode::Pass);
     // The sender's next try is taken in, or is a duplicate of what the first one had committed.
     eventually("the event is taken in", BUDGET, async || {
         (send(&platform.http, &gateway.url, &body, Some(&sign)).await.status() == 202).then_some(())
@@ -464,7 +465,7 @@ async fn a_stop_answers_what_is_in_work_and_says_so_before() {
     let (_, metrics) = get("/metrics").await;
     assert!(metrics.contains("spillway_build_info{service=\"gateway\""), "{metrics}");
 
-    proxy.hold_answers();
+    proxy.set(Mode::HoldAnswers);
     let (http, public, body) = (client(), gateway.url.clone(), platform.holdings_event("evt-1", 0));
     let in_work = tokio::spawn(async move { deliver(&http, &public, &body).await });
     eventually("the request is in work", BUDGET, async || {
@@ -479,7 +480,7 @@ async fn a_stop_answers_what_is_in_work_and_says_so_before() {
         (status == 503 && said.contains("stopping")).then_some(())
     })
     .await;
-    proxy.release_answers();
+    proxy.set(Mode::Pass);
 
     assert_eq!(in_work.await.unwrap()["outcome"], "queued");
     stopping.await.unwrap();

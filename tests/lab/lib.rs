@@ -8,6 +8,7 @@ mod caller;
 pub mod connection;
 pub mod door;
 mod figures;
+pub mod probe;
 pub mod sandbox;
 pub mod spike;
 pub mod stage;

@@ -13,9 +13,6 @@ use uuid::Uuid;
 
 use crate::compute::{Abandoned, Computing, Stop};
 
-/// A call that may take this much longer than its timeout still ends within the lease.
-const MARGIN: Duration = Duration::from_secs(5);
-
 /// The work of one queue.
 pub trait Handler: Send + Sync + 'static {
     /// The payload of its messages.
@@ -45,6 +42,7 @@ struct Inner {
     parent: Parent,
     trace: OnceLock<Trace>,
     held_until: Mutex<Instant>,
+    call_margin: Duration,
     lost: CancellationToken,
     request_ids: Mutex<Vec<String>>,
     /// Until when a call of this run may still be under way at the provider.
@@ -66,6 +64,7 @@ impl Lease {
         attempt: u32,
         parent: Parent,
         held_until: Instant,
+        call_margin: Duration,
     ) -> Self {
         Self(Arc::new(Inner {
             fence,
@@ -74,6 +73,7 @@ impl Lease {
             parent,
             trace: OnceLock::new(),
             held_until: Mutex::new(held_until),
+            call_margin,
             lost: CancellationToken::new(),
             request_ids: Mutex::default(),
             call_until: Mutex::default(),
@@ -106,7 +106,7 @@ impl Lease {
     /// does: it could still be under way when the next worker begins. Keep the answer until the call has ended.
     pub fn begin_call(&self, timeout: Duration) -> Option<Call<'_>> {
         let ends = Instant::now() + timeout;
-        let fits = !self.0.lost.is_cancelled() && ends + MARGIN <= self.held_until();
+        let fits = !self.0.lost.is_cancelled() && ends + self.0.call_margin <= self.held_until();
         fits.then(|| {
             *lock(&self.0.call_until) = Some(ends);
             Call { lease: self, ended: false }
@@ -195,4 +195,27 @@ impl Drop for Call<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEFT: Duration = Duration::from_mins(1);
+
+    fn may_call(timeout: Duration, margin: Duration) -> bool {
+        let fence = Fence { queue: "q", msg_id: 1, read_ct: 1 };
+        let until = Instant::now() + LEFT;
+        let lease = Lease::new(fence, Uuid::nil(), 1, Parent::default(), until, margin);
+        lease.begin_call(timeout).is_some()
+    }
+
+    #[test]
+    fn a_call_begins_only_if_it_ends_with_the_margin_before_the_lease() {
+        let (timeout, margin) = (Duration::from_secs(55), Duration::from_secs(5));
+
+        assert!(may_call(timeout / 2, margin));
+        assert!(!may_call(timeout, margin), "the lease has begun to run");
+        assert!(may_call(timeout, margin / 2));
+    }
 }

@@ -6,6 +6,8 @@ use contract::env::keys;
 use contract::{QueueSpec, Workload};
 use settings::{Env, Noted};
 
+const CALL_MARGIN: Duration = Duration::from_secs(5);
+
 /// See the fields.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -21,6 +23,9 @@ pub struct Options {
     pub lease: Duration,
     /// A shorter run deadline than the contract's, for drills and tests.
     pub run_deadline: Duration,
+    /// An outside call may take this much longer than its timeout and still ends within the lease. Shorter than usual
+    /// only where the lease is, in drills and tests.
+    pub call_margin: Duration,
 }
 
 impl Options {
@@ -51,6 +56,7 @@ impl Options {
             grace: Duration::from_secs(20),
             lease: workload.queue().lease,
             run_deadline: workload.spec().run_deadline,
+            call_margin: CALL_MARGIN,
         }
     }
 

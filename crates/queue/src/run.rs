@@ -103,6 +103,7 @@ impl Run {
                 history.failures + 1,
                 parent,
                 claim_sent + means.options.lease,
+                means.options.call_margin,
             ),
             command,
             claimed_at: claimed.claimed_at,

@@ -1,17 +1,32 @@
-//! A TCP proxy in front of a server that can hold back what the server answers.
+//! A TCP proxy in front of a server, which harms what passes it on command and counts what it did. It knows no
+//! protocol: Postgres, Redis, HTTP and OTLP are all the same to it.
 
+mod connection;
+mod flow;
+mod loss;
+mod mode;
+mod state;
+
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// A running proxy; it ends when it is dropped.
+use self::connection::Orders;
+use self::loss::Trap;
+pub use self::mode::{Fired, Mode};
+use self::state::State;
+
+/// How long to leave the listener alone when it can't accept, usually for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A running proxy; it ends when it is dropped, and its connections with it.
 pub struct Proxy {
     address: SocketAddr,
-    holding: watch::Sender<bool>,
+    state: Arc<State>,
     stop: CancellationToken,
 }
 
@@ -20,15 +35,9 @@ impl Proxy {
     pub async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free local port");
         let address = listener.local_addr().expect("a bound listener has an address");
-        let holding = watch::Sender::new(false);
-        let stop = CancellationToken::new();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(accept(
-            listener,
-            server,
-            holding.subscribe(),
-            stop.clone(),
-        )));
-        Self { address, holding, stop }
+        let (state, stop) = (Arc::new(State::new(server)), CancellationToken::new());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(accept(listener, state.clone(), stop.clone())));
+        Self { address, state, stop }
     }
 
     /// Where clients connect.
@@ -36,14 +45,51 @@ impl Proxy {
         self.address
     }
 
-    /// From now on answers stay in the proxy.
-    pub fn hold_answers(&self) {
-        self.holding.send_replace(true);
+    /// From now on it does this, to new connections and to the living ones.
+    pub fn set(&self, mode: Mode) {
+        self.state.mode.send_replace(mode);
     }
 
-    /// Held and further answers are passed on.
-    pub fn release_answers(&self) {
-        self.holding.send_replace(false);
+    /// Resets the living connections, both ends of each. New ones are welcome.
+    pub fn reset(&self) {
+        self.state.resets.send_modify(|orders| *orders += 1);
+    }
+
+    /// Ends the answers of the living connections: their clients read an end, while the server still hears them.
+    pub fn half_close(&self) {
+        self.state.half_closes.send_modify(|orders| *orders += 1);
+    }
+
+    /// New connections go to this server; the living ones are reset.
+    pub fn switch(&self, server: SocketAddr) {
+        self.state.server.send_replace(server);
+        self.reset();
+    }
+
+    /// The next connection whose client says all of `words`, one after the other, is heard by the server; once the
+    /// server has answered, the answer is thrown away and the connection reset. Replaces what was asked before.
+    ///
+    /// Answers to what the client said before the last word are passed on. One word is enough for a simple query such
+    /// as `COMMIT`. A prepared statement is named in its `Parse` message and answered before it is executed: there the
+    /// statement's name is followed by [`Proxy::EXECUTE`]. A connection that has it prepared already does not say its
+    /// name again.
+    pub fn lose_answer<W: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = W>) {
+        let trap = Trap::new(words.into_iter().map(|word| word.as_ref().to_vec()).collect());
+        self.state.trap.send_replace(Some(Arc::new(trap)));
+    }
+
+    /// What a Postgres client says to execute the unnamed portal to its end.
+    pub const EXECUTE: &[u8] = b"E\x00\x00\x00\x09\x00\x00\x00\x00\x00";
+
+    /// How often each fault has acted since the start.
+    pub fn fired(&self) -> Fired {
+        *self.state.fired.borrow()
+    }
+
+    /// Waits until faults have acted. Set a time limit around it.
+    pub async fn until(&self, holds: impl FnMut(&Fired) -> bool) {
+        let mut fired = self.state.fired.subscribe();
+        fired.wait_for(holds).await.expect("the counters live as long as the proxy");
     }
 }
 
@@ -53,37 +99,52 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    server: SocketAddr,
-    holding: watch::Receiver<bool>,
-    stop: CancellationToken,
-) {
-    while let Ok((client, _)) = listener.accept().await {
-        let Ok(server) = TcpStream::connect(server).await else { continue };
-        let (from_client, to_client) = client.into_split();
-        let (from_server, to_server) = server.into_split();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(pass(from_client, to_server, None)));
-        tokio::spawn(stop.clone().run_until_cancelled_owned(pass(
-            from_server,
-            to_client,
-            Some(holding.clone()),
-        )));
+async fn accept(listener: TcpListener, state: Arc<State>, stop: CancellationToken) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let _ = client.set_nodelay(true);
+        let mode = *state.mode.borrow();
+        match mode {
+            Mode::Refuse => {
+                refuse(client);
+                state.count(|fired| fired.refused += 1);
+            }
+            Mode::BlackHole => {
+                state.count(|fired| fired.swallowed += 1);
+                let silence = connection::swallow(client, Orders::of(&state), state.clone());
+                tokio::spawn(stop.clone().run_until_cancelled_owned(silence));
+            }
+            Mode::Pass | Mode::HoldAnswers | Mode::Delay(_) | Mode::Drip { .. } => {
+                let passed = pass(client, Orders::of(&state), state.clone());
+                tokio::spawn(stop.clone().run_until_cancelled_owned(passed));
+            }
+        }
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut holding: Option<watch::Receiver<bool>>) {
-    let mut buffer = vec![0; 64 * 1024];
-    while let Ok(n @ 1..) = from.read(&mut buffer).await {
-        if let Some(holding) = &mut holding
-            && holding.wait_for(|holding| !holding).await.is_err()
-        {
-            return;
-        }
-        if to.write_all(&buffer[..n]).await.is_err() {
-            return;
-        }
+async fn pass(client: TcpStream, orders: Orders, state: Arc<State>) {
+    match connect(&state).await {
+        Ok(server) => connection::converse(client, server, orders, state).await,
+        // Nobody is there: the client shall not take it for a server that has said goodbye.
+        Err(_) => refuse(client),
     }
-    // The other side learns that this one is done.
-    let _ = to.shutdown().await;
 }
+
+async fn connect(state: &State) -> io::Result<TcpStream> {
+    let address = *state.server.borrow();
+    let server = TcpStream::connect(address).await?;
+    server.set_nodelay(true)?;
+    Ok(server)
+}
+
+/// Closes a connection by a reset, not by an end.
+fn refuse(connection: TcpStream) {
+    let _ = connection.set_zero_linger();
+    drop(connection);
+}
+
+#[cfg(test)]
+mod tests;

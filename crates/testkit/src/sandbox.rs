@@ -8,7 +8,6 @@ mod overlap;
 mod record;
 mod roster;
 mod script;
-mod server;
 pub mod snaptrade;
 
 use std::io;
@@ -31,6 +30,7 @@ pub use self::record::Call;
 pub use self::roster::{Roster, SnaptradeUser};
 pub use self::script::{Fault, HowOften, Pattern, Rule, RuleId, RuleReport};
 use self::snaptrade::Snaptrade;
+use crate::server;
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]

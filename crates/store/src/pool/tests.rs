@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Connection, Executor};
+use testkit::proxy::Mode;
 use testkit::{Database, Proxy};
 
 use super::{Options, Pool, Pooler};
@@ -26,12 +27,12 @@ async fn behind_a_proxy() -> (Database, Proxy, String) {
 /// Cancels a `begin()` whose BEGIN is on its way, then writes two rows as the next user of the pool.
 async fn cancel_begin_then_write(pool: &PgPool, proxy: &Proxy) {
     let mut connection = pool.acquire().await.unwrap();
-    proxy.hold_answers();
+    proxy.set(Mode::HoldAnswers);
     let begin = tokio::time::timeout(Duration::from_millis(200), connection.begin()).await;
     assert!(begin.is_err(), "the answer is held back");
     drop(begin);
     drop(connection);
-    proxy.release_answers();
+    proxy.set(Mode::Pass);
     for n in 1..=2 {
         let mut connection = pool.acquire().await.unwrap();
         connection.execute(sqlx::query("insert into kept values ($1)").bind(n)).await.unwrap();

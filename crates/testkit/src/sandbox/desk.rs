@@ -20,10 +20,7 @@ use super::Error;
 use super::overlap::Overlaps;
 use super::record::{Call, Record};
 use super::script::{Fault, Script};
-
-/// Marks a response that must not be sent: the server closes the connection instead.
-#[derive(Clone)]
-pub(super) struct HangUp;
+use crate::server::HangUp;
 
 /// What all providers of a sandbox share.
 pub(super) struct Desk {

@@ -33,9 +33,10 @@ use self::refusal::Refusal;
 pub use self::signature::sign;
 use self::target::{Resource, Target};
 use self::window::{Slot, Window};
-use super::desk::{Desk, HangUp, Visit};
+use super::desk::{Desk, Visit};
 use super::script::Fault;
 use super::{Config, SnaptradeUser};
+use crate::server::HangUp;
 
 /// The name of this provider in records and counters.
 pub const PROVIDER: &str = "snaptrade";

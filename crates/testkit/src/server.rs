@@ -14,13 +14,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::HangUp;
+/// Marks a response that must not be sent: the server closes the connection instead.
+#[derive(Clone)]
+pub(crate) struct HangUp;
 
 /// How long to leave the listener alone when it can't accept, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop`, then drops all connections and waits until their calls have ended.
-pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -31,7 +33,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
                     connections.spawn(converse(stream, router.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the sandbox can't accept a connection");
+                    tracing::warn!(%error, "can't accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
