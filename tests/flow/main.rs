@@ -10,6 +10,7 @@ mod descriptors;
 mod dispatch;
 mod door;
 mod killbill;
+mod lacks;
 mod payments;
 mod platform;
 mod pooler;

@@ -52,6 +52,11 @@ pub(crate) fn status_beside(
     }
 }
 
+/// What a program that ended so lets us end with.
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
 /// As [`status`], for a program that must succeed.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = status(command)?;

@@ -67,6 +67,11 @@ impl Home {
         self.folder().join("bench")
     }
 
+    /// The programs of chaos drills, which hold crash points.
+    pub(crate) fn chaos_programs(&self) -> PathBuf {
+        self.folder().join("chaos/bin")
+    }
+
     pub(crate) fn bench_lock(&self) -> PathBuf {
         self.bench().join("lock")
     }
@@ -103,9 +108,9 @@ impl Home {
         lock(&self.folder().join("lock"), "`cargo xtask up` or `down`")
     }
 
-    /// Held while a bench or a drill runs: two at a time would measure one another.
+    /// Held while a bench or a drill runs, chaos drills too: two at a time would measure one another.
     pub(crate) fn lock_bench(&self) -> anyhow::Result<File> {
-        lock(&self.bench_lock(), "`cargo xtask bench` or `spike`")
+        lock(&self.bench_lock(), "`cargo xtask bench`, `spike` or `chaos`")
     }
 }
 

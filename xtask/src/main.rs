@@ -4,6 +4,7 @@
 //! Nothing in here takes part in serving; no crate of the workspace is used, so that it compiles in seconds.
 
 mod bench;
+mod chaos;
 mod check;
 mod command;
 mod down;
@@ -40,6 +41,7 @@ From a bare checkout:
   cargo xtask test    everything that must pass
   cargo xtask bench   how fast it is here, beside its peers
   cargo xtask spike   an incident, and whether everything held
+  cargo xtask chaos   one fault after the other, and whether everything held
   cargo xtask check   format, layers, dependencies, lints, SQL cache, contract
 
 What a command makes lives under .spillway/ and goes away with `cargo xtask down --wipe`.";
@@ -64,6 +66,7 @@ enum Command {
     Test(test::Args),
     Bench(bench::Args),
     Spike(spike::Args),
+    Chaos(chaos::Args),
     Sql(sql::Args),
     Check(check::Args),
 }
@@ -92,6 +95,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Test(args) => test::run(&home, &args),
         Command::Bench(args) => bench::run(&home, &args),
         Command::Spike(args) => spike::run(&home, &args),
+        Command::Chaos(args) => chaos::run(&home, &args),
         Command::Sql(args) => sql::run(&home, &args),
         Command::Check(args) => check::run(&home, &args),
     }

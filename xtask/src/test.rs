@@ -1,10 +1,11 @@
 //! `cargo xtask test`: everything that must pass, with a Postgres of its own.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::home::Home;
 use crate::postgres::pooler::Pooler;
+use crate::postgres::server::Server;
 use crate::postgres::test_server::{self, TestServer};
 use crate::terminal::say;
 use crate::{command, workspace};
@@ -36,33 +37,49 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
-    let given = std::env::var(SERVER_KEY).ok().filter(|url| !url.is_empty());
-    let server = if given.is_none() { Some(TestServer::start(home)?) } else { None };
-    let url = given.or_else(|| server.as_ref().map(|server| server.url("postgres"))).unwrap_or_default();
-
-    let standby = server.as_ref().map(|_| test_server::start_standby(home)).transpose()?;
-    let pooler = server.as_ref().map(|server| Pooler::start(home, server.cluster())).transpose()?;
-
+    let servers = Servers::start(home)?;
     let started = Instant::now();
     // Flow tests start the platform's programs, which `cargo test` alone would not build.
     command::run(workspace::cargo(home.root()).args(["build", "--locked", "--workspace", "--bins"]))?;
     let mut cargo = workspace::cargo(home.root());
-    cargo.args(cargo_arguments(&args.cargo)).env(SERVER_KEY, url);
-    if let Some(standby) = &standby {
-        cargo.env(STANDBY_KEY, standby.cluster().url("postgres"));
-    }
-    if let Some(pooler) = &pooler {
-        cargo.env(POOLER_KEY, pooler.address());
-    }
+    servers.tell(cargo.args(cargo_arguments(&args.cargo)));
     let status = command::status(&mut cargo)?;
 
     let seconds = started.elapsed().as_secs();
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    let code = command::exit_code(status);
     match code {
         0 => say(format_args!("tests passed in {seconds} s")),
         _ => say(format_args!("tests failed after {seconds} s ({status})")),
     }
     Ok(ExitCode::from(code))
+}
+
+/// What tests and chaos drills stand on; stopped when it is dropped.
+pub(crate) struct Servers {
+    /// In the order in which they are stopped.
+    own: Option<(Pooler, Server, TestServer)>,
+}
+
+impl Servers {
+    /// Nothing where the environment names a server.
+    pub(crate) fn start(home: &Home) -> anyhow::Result<Self> {
+        if std::env::var(SERVER_KEY).is_ok_and(|url| !url.is_empty()) {
+            return Ok(Self { own: None });
+        }
+        let server = TestServer::start(home)?;
+        let standby = test_server::start_standby(home)?;
+        let pooler = Pooler::start(home, server.cluster())?;
+        Ok(Self { own: Some((pooler, standby, server)) })
+    }
+
+    /// Tells a program where they are; what the environment says it hears anyway.
+    pub(crate) fn tell(&self, program: &mut Command) {
+        if let Some((pooler, standby, server)) = &self.own {
+            program.env(SERVER_KEY, server.url("postgres"));
+            program.env(STANDBY_KEY, standby.cluster().url("postgres"));
+            program.env(POOLER_KEY, pooler.address());
+        }
+    }
 }
 
 fn cargo_arguments(given: &[String]) -> Vec<&str> {

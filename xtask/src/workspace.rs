@@ -27,9 +27,18 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
+    #[serde(default)]
+    pub(crate) targets: Vec<Target>,
     /// The free-form `[package.metadata]`.
     #[serde(default)]
     pub(crate) metadata: serde_json::Value,
+}
+
+/// Something that a package is compiled to.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) kind: Vec<String>,
 }
 
 /// One line under `[dependencies]`, as written.

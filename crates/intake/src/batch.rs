@@ -176,7 +176,10 @@ async fn write(pool: &Pool, subjects: &[Subject]) -> Result<Vec<Taken>, store::E
     let accounts: Vec<Uuid> = subjects.iter().filter_map(Subject::account).collect();
     let decide =
         |known: &Accounts| -> Vec<Item> { subjects.iter().map(|subject| subject.item(known)).collect() };
-    take_in(pool, &accounts, decide).await
+    faults::point!("gw.before_commit", store::Error::Standby);
+    let taken = take_in(pool, &accounts, decide).await?;
+    faults::point!("gw.after_commit", store::Error::Standby);
+    Ok(taken)
 }
 
 /// A request that the database refuses for its own sake. A webhook is kept without its derived form, and where that

@@ -134,6 +134,7 @@ impl Beats {
         if due.is_empty() {
             return;
         }
+        faults::point!("wk.heartbeat");
         match beat(&self.pool, self.queue.name, self.queue.lease, &due).await {
             Ok(held) => self.note(&due, &held, before),
             Err(error) => {

@@ -154,10 +154,14 @@ impl Run {
             }
             Course::Beside => {}
         }
+        faults::point!("wk.before_effect");
         let ending = self.watched(handler.handle(&job, &self.lease)).await;
         self.lease.end_computing(&self.abandoned).await;
         match ending {
-            Ending::Verdict(verdict) => self.judge(verdict).await,
+            Ending::Verdict(verdict) => {
+                faults::point!("wk.after_effect");
+                self.judge(verdict).await
+            }
             Ending::Lost => "lost",
             Ending::Stopped => self.hand_back().await,
         }

@@ -224,7 +224,13 @@ impl<H: Handler> Machine<H> {
         let sent = Instant::now();
         let ask = search.next(u32::try_from(slots.len()).unwrap_or(u32::MAX), sent);
         let (pool, queue) = (self.means.pool.clone(), self.means.options.queue());
-        let claims = AbortOnDropHandle::new(tokio::spawn(async move { claim(&pool, &queue, &ask).await }));
+        let claims = AbortOnDropHandle::new(tokio::spawn(async move {
+            let claims = claim(&pool, &queue, &ask).await?;
+            if !claims.messages.is_empty() {
+                faults::point!("wk.after_claim");
+            }
+            Ok(claims)
+        }));
         Claiming { sent, slots, claims }
     }
 

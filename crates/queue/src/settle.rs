@@ -88,14 +88,17 @@ impl Run {
     }
 
     async fn write_success(&self, done: &Done, effect: &Effect) -> Result<bool, Trouble> {
-        if effect.is_none() {
+        faults::point!("wk.before_archive", store::Error::Standby);
+        let is_ours = if effect.is_none() {
             // From here on it needs no slot: another run may begin.
             let _room = self.ticker.room().await;
             self.free_slot();
-            self.ticker.settle(done.clone()).await
+            self.ticker.settle(done.clone()).await?
         } else {
-            Ok(succeed_with(&self.pool, done, effect).await?)
-        }
+            succeed_with(&self.pool, done, effect).await?
+        };
+        faults::point!("wk.after_archive", store::Error::Standby);
+        Ok(is_ours)
     }
 
     /// Gives the message up.

@@ -4,6 +4,7 @@
 //! COMMIT was sent and its answer lost) everything was: the next try finds it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use contract::NewCommand;
 use contract::snaptrade::{AccountSync, WorkType};
@@ -14,7 +15,7 @@ use crate::command::{self, Enqueued};
 use crate::error::Error;
 use crate::inbox::{self, Delivery, Fate, Outcome, Receipt, Written};
 use crate::payment_feed;
-use crate::pool::{Connection, Pool};
+use crate::pool::{Connection, Pool, Session};
 use crate::snaptrade::{self, Account};
 
 /// One thing to take in.
@@ -47,11 +48,24 @@ pub async fn take_in(
         let mut transaction = session.begin().await?;
         let known = snaptrade::known(&mut transaction, accounts).await?;
         let taken = write(&mut transaction, &decide(&known)).await?;
+        if faults::lacks!("commit_first") {
+            tokio::spawn(commit_later(session));
+            return Ok(taken);
+        }
+        faults::point!("gw.in_tx", sqlx::Error::PoolTimedOut);
         transaction.commit().await?;
         session.release().await?;
         Ok(taken)
     })
     .await
+}
+
+/// What the guard `commit_first` is for: by now the sender has its answer.
+async fn commit_later(mut session: Session) -> Result<(), sqlx::Error> {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    faults::point!("gw.in_tx", sqlx::Error::PoolTimedOut);
+    session.begin().await?.commit().await?;
+    session.release().await
 }
 
 /// The order is everybody's, so that two gateways never wait for one another in a circle: inbox, accounts, syncs,

@@ -117,6 +117,7 @@ pub async fn park(pool: &Pool, run: &Unfinished<'_>, why: Blocked) -> Result<boo
 
 async fn postpone(pool: &Pool, run: &Unfinished<'_>, why: Option<Blocked>) -> Result<bool, sqlx::Error> {
     let Fence { queue, msg_id, read_ct } = run.fence;
+    faults::point!("wk.retry_before_setvt", sqlx::Error::PoolTimedOut);
     let mut session = pool.session().await?;
     let moved = sqlx::query_file_scalar!(
         "sql/ledger/postpone.sql",
@@ -163,7 +164,11 @@ pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
     let policies: Vec<String> =
         dead.workload.spec().ways_out(dead.reason).iter().map(ToString::to_string).collect();
     let queue = dead.workload.queue();
+    if faults::lacks!("one_dead_letter_transaction") {
+        drop_closed(pool, dead.fence).await?;
+    }
     pool.bounded("dead-lettering a message", async {
+        faults::point!("wk.dlq_mid", sqlx::Error::PoolTimedOut);
         let mut session = pool.session().await?;
         let buried = sqlx::query_file_scalar!(
             "sql/ledger/bury.sql",

@@ -214,6 +214,9 @@ async fn is_there(connection: &mut PgConnection, used: PoolConnectionMetadata) -
 }
 
 async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    if faults::lacks!("release_check") {
+        return Ok(true);
+    }
     tokio::time::timeout(PROOF, is_outside_a_transaction(connection)).await.unwrap_or(Ok(false))
 }
 

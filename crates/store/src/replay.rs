@@ -318,6 +318,7 @@ async fn send_again(
         let moved_on = || Refused::ByPolicy(Refusal::MovedOn(Status::Queued));
         outcome.refused.get_or_insert_with(moved_on);
     }
+    faults::point!("replay.mid", sqlx::Error::PoolTimedOut);
     let ids = granted(outcomes);
     sqlx::query_file!(
         "sql/replay/send.sql",

@@ -212,6 +212,9 @@ impl DerefMut for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if faults::lacks!("release_check") {
+            return;
+        }
         if let Some(connection) = self.connection.take() {
             drop(connection.inner.detach());
         }
