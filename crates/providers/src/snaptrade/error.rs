@@ -120,6 +120,14 @@ mod tests {
     }
 
     #[test]
+    fn a_locked_account_is_tried_again_and_left_alone_for_as_long_as_it_says() {
+        let body = r#"{"detail":"A sync is under way.","status_code":503}"#;
+
+        assert_eq!(answer(503, &[], body).advice, Advice::Retry(None));
+        assert_eq!(answer(503, &[("retry-after", "20")], body).advice, Advice::StayAway(Some(secs(20))));
+    }
+
+    #[test]
     fn a_waiting_time_is_clamped_and_never_means_at_once() {
         for (header, waiting) in [
             ("5", Some(secs(5))),
@@ -171,6 +179,24 @@ mod tests {
                 "1076",
             ),
             (403, r#"{"detail":"no permission","code":"1066"}"#, Advice::GiveUp, "1066"),
+            (
+                403,
+                r#"{"detail":"Feature is not enabled.","status_code":403,"code":"1141"}"#,
+                Advice::GiveUp,
+                "1141",
+            ),
+            (
+                402,
+                r#"{"detail":"Connection is disabled.","status_code":402,"code":3003}"#,
+                Advice::GiveUp,
+                "3003",
+            ),
+            (
+                429,
+                r#"{"detail":"Refreshed too recently.","code":"throttled"}"#,
+                Advice::StayAway(None),
+                "throttled",
+            ),
             (
                 404,
                 r#"{"default_detail":"The requested resource does not exist.","default_code":1011}"#,
