@@ -5,6 +5,7 @@
 mod accounts;
 pub mod bench;
 mod caller;
+pub mod chaos;
 pub mod connection;
 pub mod door;
 mod figures;

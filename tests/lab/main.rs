@@ -26,6 +26,8 @@ enum Action {
     /// The worker process of `bench drain`.
     #[command(hide = true)]
     BenchDrainWorker(lab::bench::drain::WorkerArgs),
+    /// Break the platform on purpose and check what was promised; `cargo xtask chaos` builds what this needs and calls it.
+    Chaos(lab::chaos::Args),
     /// Throw every case of the door at a gateway and say what it answered wrongly.
     Door(lab::door::Args),
     /// Check that contract, .env.example, metric table and documents agree.
@@ -47,6 +49,7 @@ async fn run(action: Action) -> anyhow::Result<()> {
         Action::Spike(args) => lab::spike::run(args).await,
         Action::Bench(args) => lab::bench::run(args).await,
         Action::BenchDrainWorker(args) => lab::bench::drain::work(&args).await,
+        Action::Chaos(args) => lab::chaos::run(args).await,
         Action::Door(args) => lab::door::run(args).await,
         Action::StageCheck(args) => lab::stage::run(&args),
     }

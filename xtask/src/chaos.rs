@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::Context;
 
@@ -60,6 +60,12 @@ enum Tier {
     Soak,
 }
 
+impl Args {
+    fn of(name: &str) -> Self {
+        Self { name: name.to_owned(), seed: None, tier: None, minutes: None, json: None, lab: Vec::new() }
+    }
+}
+
 pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let _lock = home.lock_bench()?;
     build(home)?;
@@ -67,6 +73,15 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let mut lab = lab(home, args);
     servers.tell(&mut lab);
     Ok(ExitCode::from(command::exit_code(command::status(&mut lab)?)))
+}
+
+/// The smoke tier, for `cargo xtask test`.
+pub(crate) fn smoke(home: &Home, servers: &Servers) -> anyhow::Result<ExitStatus> {
+    let _lock = home.lock_bench()?;
+    build(home)?;
+    let mut lab = lab(home, &Args { tier: Some(Tier::Smoke), ..Args::of(EVERY) });
+    servers.tell(&mut lab);
+    command::status(&mut lab)
 }
 
 fn lab(home: &Home, args: &Args) -> Command {

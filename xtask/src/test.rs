@@ -8,7 +8,7 @@ use crate::postgres::pooler::Pooler;
 use crate::postgres::server::Server;
 use crate::postgres::test_server::{self, TestServer};
 use crate::terminal::say;
-use crate::{command, workspace};
+use crate::{chaos, command, workspace};
 
 /// Where the tests look for a server on which they may make databases.
 const SERVER_KEY: &str = "SPILLWAY_TEST_POSTGRES";
@@ -18,7 +18,7 @@ const STANDBY_KEY: &str = "SPILLWAY_TEST_STANDBY";
 const POOLER_KEY: &str = "SPILLWAY_TEST_POOLER";
 
 const HELP: &str = "\
-What follows `--` goes to `cargo test`:
+What follows `--` goes to `cargo test`, which then is all that runs:
   cargo xtask test -- -p store a_second_delivery
   cargo xtask test -- -p policy -- --nocapture
 
@@ -27,7 +27,7 @@ databases and roles. SPILLWAY_TEST_STANDBY=postgres://… then names a standby, 
 a pgbouncer in transaction mode in front of your server, which knows that user and, with the same password,
 spillway_gateway_pooled and spillway_worker_pooled.";
 
-/// Run all tests, with a private Postgres that is up for as long as they run
+/// Run all tests, then the smoke tier of chaos, with a private Postgres that is up for as long as they run
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
@@ -43,7 +43,14 @@ pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     command::run(workspace::cargo(home.root()).args(["build", "--locked", "--workspace", "--bins"]))?;
     let mut cargo = workspace::cargo(home.root());
     servers.tell(cargo.args(cargo_arguments(&args.cargo)));
-    let status = command::status(&mut cargo)?;
+    let mut status = command::status(&mut cargo)?;
+    if status.success() && args.cargo.is_empty() {
+        say(format_args!(
+            "tests passed in {} s; now the faults of money and loss",
+            started.elapsed().as_secs()
+        ));
+        status = chaos::smoke(home, &servers)?;
+    }
 
     let seconds = started.elapsed().as_secs();
     let code = command::exit_code(status);
