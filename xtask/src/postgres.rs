@@ -228,7 +228,7 @@ impl Cluster {
             "track_io_timing=off".to_owned(),
             "log_min_duration_statement=-1".to_owned(),
             // A login that a drill holds back would keep databases from being dropped for a minute.
-            "authentication_timeout=5s".to_owned(),
+            "authentication_timeout=15s".to_owned(),
         ];
         for setting in settings.iter().chain(&self.own_settings) {
             server.arg("-c").arg(setting);

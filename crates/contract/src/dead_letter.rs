@@ -41,6 +41,13 @@ pub enum DeadReason {
     WorkerCrashed,
 }
 
+impl DeadReason {
+    /// True where the end counts as an attempt: a run said it. A crash says nothing and is counted apart.
+    pub const fn is_attempt(self) -> bool {
+        !matches!(self, Self::WorkerCrashed)
+    }
+}
+
 /// What may be done with a dead letter.
 #[derive(
     Clone,

@@ -30,8 +30,12 @@ pub async fn reach(point: &str) -> bool {
     let Some(action) = plan().reach(point) else { return false };
     leave_word(point, action.word());
     match action {
-        Action::Kill => kill(),
+        Action::Kill => die(),
         Action::Stall => pending().await,
+        Action::Stop => {
+            signal(Signal::STOP);
+            false
+        }
         Action::Panic => panic!("crash point `{point}`"),
         Action::Abort => std::process::abort(),
         Action::Err => true,
@@ -59,12 +63,16 @@ fn from_environment() -> Result<Plan, Mistake> {
     Plan::read(&points, &guards)
 }
 
-fn kill() -> ! {
-    let killed = kill_process(getpid(), Signal::KILL);
-    killed.unwrap_or_else(|error| refuse(&format!("killing the own process: {error}")));
+fn die() -> ! {
+    signal(Signal::KILL);
     loop {
         std::thread::park();
     }
+}
+
+fn signal(signal: Signal) {
+    let sent = kill_process(getpid(), signal);
+    sent.unwrap_or_else(|error| refuse(&format!("sending the own process a signal: {error}")));
 }
 
 /// One write at the end of the file, so that processes which share it don't mix their lines.

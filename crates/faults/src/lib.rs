@@ -3,7 +3,7 @@
 //! Without the feature `chaos` a point expands to nothing and a guard is never lacking, so that no shipped program holds
 //! anything of it. With it the environment decides, which is read once, at the first point or guard that is reached:
 //!
-//! - `SPILLWAY_CRASHPOINT=name[:nth][:kill|stall|panic|abort|err]`, several separated by commas: what happens when a
+//! - `SPILLWAY_CRASHPOINT=name[:nth][:kill|stall|stop|panic|abort|err]`, several separated by commas: what happens when a
 //!   point is reached for the nth time, 1 and `kill` where it is left out.
 //! - `SPILLWAY_LACKS=name[,name]`: the guards that are missing.
 //! - `SPILLWAY_CRASHPOINT_FIRED=file`: gets a line `name pid action` for each that has acted, and is on disk before it

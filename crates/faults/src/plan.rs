@@ -12,6 +12,8 @@ pub(crate) enum Action {
     Kill,
     /// Never goes on.
     Stall,
+    /// SIGSTOP to the own process: it goes on in the same line once somebody continues it.
+    Stop,
     Panic,
     /// SIGABRT, as a failed allocation or an overflown stack does.
     Abort,
@@ -19,13 +21,15 @@ pub(crate) enum Action {
     Err,
 }
 
-const ACTIONS: [Action; 5] = [Action::Kill, Action::Stall, Action::Panic, Action::Abort, Action::Err];
+const ACTIONS: [Action; 6] =
+    [Action::Kill, Action::Stall, Action::Stop, Action::Panic, Action::Abort, Action::Err];
 
 impl Action {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Stall => "stall",
+            Self::Stop => "stop",
             Self::Panic => "panic",
             Self::Abort => "abort",
             Self::Err => "err",

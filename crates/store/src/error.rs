@@ -12,7 +12,7 @@ pub enum Error {
     Deadline { operation: &'static str, limit: Duration },
     #[error("the database URL is not usable")]
     Url { source: sqlx::Error },
-    #[error("the server is a standby, which can store nothing; the URL must lead to the primary")]
+    #[error("the server is a standby or takes no writes; the URL must lead to the primary")]
     Standby,
     #[error(
         "the database URL leads through a transaction pooler, which loses the lock on migrations; \

@@ -186,6 +186,7 @@ pub async fn bury(pool: &Pool, dead: &Dead<'_>) -> Result<bool, Error> {
             dead.cause.class.to_string(),
             dead.cause.request_id,
             dead.worker,
+            i32::from(dead.reason.is_attempt()),
         )
         .fetch_optional(&mut *session)
         .await?;

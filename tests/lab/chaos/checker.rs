@@ -50,6 +50,8 @@ pub(super) struct CommandRow {
     pub(super) archived: u32,
     pub(super) dead: u32,
     pub(super) buried: u32,
+    /// The lease of its last message in the archive, `msg_id/read_ct`.
+    pub(super) last_lease: Option<String>,
 }
 
 /// What nobody should hold any more.
@@ -68,13 +70,16 @@ pub(super) struct Call {
     pub(super) is_effect: bool,
     /// Milliseconds since 1970 of its arrival.
     pub(super) at_ms: f64,
+    /// The lease that its caller held, or believed to hold.
+    pub(super) lease: String,
 }
 
 impl Call {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of this century")]
     fn of(call: &testkit::effects::Call) -> Self {
         let at_ms = call.at.timestamp_micros() as f64 / 1000.0;
-        Self { key: call.key.clone().unwrap_or_default(), is_effect: call.has_effect(), at_ms }
+        let lease = call.fence.clone().unwrap_or_default();
+        Self { key: call.key.clone().unwrap_or_default(), is_effect: call.has_effect(), at_ms, lease }
     }
 }
 
@@ -165,7 +170,8 @@ fn unpaired(command: &CommandRow) -> Vec<String> {
     problems
 }
 
-/// One effect where it succeeded, at most one elsewhere; none after its end; and no more runs than it may have.
+/// One effect where it succeeded, at most one elsewhere; none after its end; ended by nobody but the holder of its last
+/// lease; and no more runs than it may have.
 fn outcome(command: &CommandRow, seen: &Seen) -> Vec<String> {
     let calls: Vec<&Call> = seen.calls.iter().filter(|call| call.key == command.key).collect();
     let effects = calls.iter().filter(|call| call.is_effect).count();
@@ -176,6 +182,14 @@ fn outcome(command: &CommandRow, seen: &Seen) -> Vec<String> {
     let late = calls.iter().filter(|call| command.finished_ms.is_some_and(|end| call.at_ms > end)).count();
     if late > 0 {
         problems.push(format!("command {} had {late} calls after its end", command.id));
+    }
+    // Each run that succeeds has made a call.
+    let is_owner = |lease: &String| calls.iter().any(|call| call.lease == *lease);
+    if command.is_job && command.status == "succeeded" && !command.last_lease.as_ref().is_some_and(is_owner) {
+        problems.push(format!(
+            "command {} was ended under lease {:?}, whose holder made no call",
+            command.id, command.last_lease
+        ));
     }
     if command.attempts > command.most_attempts {
         problems.push(format!(
@@ -201,7 +215,7 @@ async fn look(scene: &Scene) -> anyhow::Result<Seen> {
     }
     let all = |prefix: &str, tables: &[&str]| {
         let parts = tables.iter().map(|table| {
-            format!("select '{prefix}_{table}' as place, msg_id, spillway.command_of(message) as command from pgmq.{prefix}_{table}")
+            format!("select '{prefix}_{table}' as place, msg_id, read_ct, spillway.command_of(message) as command from pgmq.{prefix}_{table}")
         });
         parts.collect::<Vec<_>>().join(" union all ")
     };
@@ -216,6 +230,8 @@ async fn look(scene: &Scene) -> anyhow::Result<Seen> {
                'queued', (select count(*) from queued m where m.command = k.id),
                'archived', (select count(*) from archived m where m.command = k.id),
                'dead', (select count(*) from dead m where m.command = k.id),
+               'last_lease', (select m.msg_id || '/' || m.read_ct from archived m where m.command = k.id
+                 order by m.msg_id desc limit 1),
                'buried', (select count(*) from spillway.dead_letter d where d.command_id = k.id))), '[]'::json)
              from spillway.command k),
            'strays', (select coalesce(json_agg(m.place || ' has message ' || m.msg_id || ' of no command'), '[]'::json)
@@ -257,9 +273,10 @@ mod tests {
                 most_attempts: 3,
                 finished_ms: Some(100.0),
                 archived: 1,
+                last_lease: Some("7/1".to_owned()),
                 ..CommandRow::default()
             }],
-            calls: vec![Call { key, is_effect: true, at_ms: 50.0 }],
+            calls: vec![Call { key, is_effect: true, at_ms: 50.0, lease: "7/1".to_owned() }],
             ..Seen::default()
         }
     }
@@ -273,7 +290,7 @@ mod tests {
     #[test]
     fn each_promise_that_is_broken_is_seen() {
         type Break = fn(&mut Seen);
-        let broken: [(&str, Break); 11] = [
+        let broken: [(&str, Break); 12] = [
             ("was promised", |seen| seen.operations[0].command = Some(Uuid::nil())),
             ("never ended", |seen| seen.commands[0].finished_ms = None),
             ("1 messages in its queue and 1", |seen| seen.commands[0].queued = 1),
@@ -282,6 +299,7 @@ mod tests {
             ("had 0 effects", |seen| seen.calls.clear()),
             ("had 2 effects", |seen| seen.calls.push(seen.calls[0].clone())),
             ("calls after its end", |seen| seen.calls[0].at_ms = 101.0),
+            ("whose holder made no call", |seen| seen.commands[0].last_lease = Some("7/2".to_owned())),
             ("may have 3", |seen| seen.commands[0].attempts = 4),
             ("crashed 4 times", |seen| seen.commands[0].crashes = 4),
             ("there are left", |seen| seen.left.holds = 1),

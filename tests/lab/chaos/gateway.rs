@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::history::{Operation, Told};
 use super::programs::Program;
-use super::scene::{CONSUMER_KEY, Scene};
+use super::scene::{CONSUMER_KEY, Scene, Settings};
 
 /// Longer than a gateway may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,7 +23,7 @@ pub(super) struct Gateway {
     pub(super) program: Program,
     pub(super) url: String,
     pub(super) internal_url: String,
-    own: Vec<(&'static str, String)>,
+    own: Settings,
 }
 
 impl Gateway {
@@ -60,9 +60,9 @@ impl Event {
 }
 
 impl Scene {
-    /// Starts a gateway and waits until it is ready.
-    pub(super) async fn gateway(&self, crash: &str, url: Option<String>) -> anyhow::Result<Gateway> {
-        let gateway = self.gateway_unready(crash, url)?;
+    /// Starts a gateway with settings of its own and waits until it is ready.
+    pub(super) async fn gateway(&self, crash: &str, own: Settings) -> anyhow::Result<Gateway> {
+        let gateway = self.gateway_unready(crash, own)?;
         let ready = format!("{}/readyz", gateway.internal_url);
         self.until("the gateway is ready", async || {
             Ok(self.http.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()))
@@ -71,13 +71,10 @@ impl Scene {
         Ok(gateway)
     }
 
-    fn gateway_unready(&self, crash: &str, url: Option<String>) -> anyhow::Result<Gateway> {
+    fn gateway_unready(&self, crash: &str, mut own: Settings) -> anyhow::Result<Gateway> {
         let (public, internal) = (free_address()?, free_address()?);
-        let mut own = vec![
-            ("SANMOPIA_GATEWAY_LISTEN", public.clone()),
-            ("SANMOPIA_GATEWAY_INTERNAL_LISTEN", internal.clone()),
-        ];
-        own.extend(url.map(|url| ("SANMOPIA_GATEWAY_DATABASE_URL", url)));
+        own.push(("SANMOPIA_GATEWAY_LISTEN", public.clone()));
+        own.push(("SANMOPIA_GATEWAY_INTERNAL_LISTEN", internal.clone()));
         let program = self.program("gateway", &[], own.clone(), crash)?;
         let (url, internal_url) = (format!("http://{public}"), format!("http://{internal}"));
         Ok(Gateway { program, url, internal_url, own })

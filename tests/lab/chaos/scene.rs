@@ -67,6 +67,9 @@ pub(super) struct Lack {
     pub(super) patch: Option<&'static str>,
 }
 
+/// Settings of one process.
+pub(super) type Settings = Vec<(&'static str, String)>;
+
 /// See the module.
 pub(super) struct Scene {
     pub(super) database: Database,
@@ -105,7 +108,7 @@ impl Worker {
         [lease, ms(self.lease), deadline, ms(self.deadline)]
     }
 
-    fn own(&self) -> Vec<(&'static str, String)> {
+    fn own(&self) -> Settings {
         let mut own = vec![
             ("SANMOPIA_WORKER_PAYMENT_CONCURRENCY", self.concurrency.to_string()),
             ("SANMOPIA_DATABASE_POOL", (self.concurrency + 4).to_string()),
@@ -165,7 +168,7 @@ impl Scene {
         &self,
         name: &str,
         arguments: &[&str],
-        own: Vec<(&'static str, String)>,
+        own: Settings,
         crash: &str,
     ) -> anyhow::Result<Program> {
         let (environment, log) = self.prepare(name, own, crash);
@@ -174,12 +177,7 @@ impl Scene {
     }
 
     /// The environment and the log of a process.
-    fn prepare(
-        &self,
-        name: &str,
-        own: Vec<(&'static str, String)>,
-        crash: &str,
-    ) -> (Vec<(String, String)>, PathBuf) {
+    fn prepare(&self, name: &str, own: Settings, crash: &str) -> (Vec<(String, String)>, PathBuf) {
         let nth = self.started.fetch_add(1, Ordering::Relaxed);
         let mut environment = self.settings();
         let mut set = |name: &str, value: String| {
@@ -268,6 +266,11 @@ impl Scene {
         url.set_host(Some("127.0.0.1")).context("a host")?;
         ensure!(url.set_port(Some(proxy.address().port())).is_ok(), "a port");
         Ok(url.into())
+    }
+
+    /// A gateway's way to the database through a proxy.
+    pub(super) fn gateway_through(&self, proxy: &Proxy) -> anyhow::Result<Settings> {
+        Ok(vec![("SANMOPIA_GATEWAY_DATABASE_URL", self.url_through(proxy, "spillway_gateway")?)])
     }
 
     /// Makes so many accounts known, which SnapTrade's events may be about.

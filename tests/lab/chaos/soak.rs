@@ -94,7 +94,7 @@ impl<'a> Crew<'a> {
         let proxy = scene.proxy().await?;
         let (mut gateways, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..GATEWAYS {
-            gateways.push(scene.gateway("", Some(scene.url_through(&proxy, "spillway_gateway")?)).await?);
+            gateways.push(scene.gateway("", scene.gateway_through(&proxy)?).await?);
         }
         for _ in 0..WORKERS {
             workers.push(worker(scene, &proxy)?);

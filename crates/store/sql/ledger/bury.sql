@@ -9,7 +9,7 @@ with archived as materialized (
   from archived where $6::uuid is not null
 ), closed as (
   update spillway.command k
-  set status = 'dead_lettered', attempts = k.attempts + 1, outcomes = k.outcomes + 1, retry_class = $12::text,
+  set status = 'dead_lettered', attempts = k.attempts + $15::int, outcomes = k.outcomes + 1, retry_class = $12::text,
     finished_at = clock_timestamp(), failure_code = $8::text, failure_message = $10::text,
     blocked_reason = null, blocked_until = null, next_attempt_at = null,
     provider_request_ids = k.provider_request_ids || array_remove(array[$13::text], null)
@@ -23,7 +23,7 @@ with archived as materialized (
     attempts, crashes, replays, first_dead_letter)
   select $5::uuid, $6::uuid, $7::text, $1::text, archived.msg_id, copied.msg_id, $8::text, $9::text, $10::text,
     $11::text[], archived.message, archived.headers,
-    coalesce((select k.attempts + 1 from spillway.command k where k.id = $6::uuid), 0),
+    coalesce((select k.attempts + $15::int from spillway.command k where k.id = $6::uuid), 0),
     coalesce((select k.crashes from spillway.command k where k.id = $6::uuid), 0),
     coalesce((select k.replays from spillway.command k where k.id = $6::uuid), 0),
     (select k.first_dead_letter from spillway.command k where k.id = $6::uuid)

@@ -24,6 +24,9 @@ pub(super) const ALL: &[Fault] = &[
     },
 ];
 
+/// Sessions tell the server what they have read a second later.
+const TOLD: Duration = Duration::from_secs(2);
+
 /// Jobs that share keys of their groups.
 fn grouped(scene: &Scene, groups: usize, each: usize, act: &Act) -> Vec<Probe> {
     let jobs = (0..groups * each)
@@ -91,12 +94,12 @@ async fn long_line(scene: &Scene) -> anyhow::Result<Fired> {
             Ok(scene.count("spillway.limit_wait").await? == i64::try_from(LINE)?)
         })
         .await?;
+    tokio::time::sleep(TOLD).await;
     let before = rows_read(scene).await?;
     scene.submit(&scene.plain(50)).await?;
-    let due = format!("pgmq.q_{QUEUE} where vt <= clock_timestamp()");
-    scene.until("free work passes the line", async || Ok(scene.count(&due).await? == 0)).await?;
-    // Servers tell what they read a second later.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let waiting = i64::try_from(LINE)? + i64::from(CAP);
+    scene.until("free work passes the line", async || Ok(scene.open().await? == waiting)).await?;
+    tokio::time::sleep(TOLD).await;
     let read = rows_read(scene).await? - before;
     let line_length = i64::try_from(LINE)?;
     ensure!(read < 2 * line_length, "claims read {read} rows to find 50 behind a line of {LINE}");

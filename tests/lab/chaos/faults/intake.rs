@@ -41,7 +41,7 @@ pub(super) const ALL: &[Fault] = &[
 ];
 
 async fn one_event(scene: &Scene) -> anyhow::Result<Fired> {
-    let gateways = [scene.gateway("", None).await?, scene.gateway("", None).await?];
+    let gateways = [scene.gateway("", Vec::new()).await?, scene.gateway("", Vec::new()).await?];
     let accounts = scene.accounts(1).await?;
     let event = Event::new("the-one".to_owned(), accounts[0]);
     let answers = join_all((0..100).map(|nth| scene.deliver(&gateways[nth % 2].url, &event, PATIENCE))).await;
@@ -58,7 +58,7 @@ async fn one_event(scene: &Scene) -> anyhow::Result<Fired> {
 
 /// Never silently the same.
 async fn other_body(scene: &Scene) -> anyhow::Result<Fired> {
-    let gateway = scene.gateway("", None).await?;
+    let gateway = scene.gateway("", Vec::new()).await?;
     let accounts = scene.accounts(2).await?;
     let (event, other) =
         (Event::new("the-one".to_owned(), accounts[0]), Event::new("the-one".to_owned(), accounts[1]));
@@ -78,7 +78,7 @@ async fn gateway_dies(scene: &Scene) -> anyhow::Result<Fired> {
     let events: Vec<_> = accounts.iter().map(|account| Event::new(account.to_string(), *account)).collect();
     let mut fired = true;
     for (point, events) in ["gw.before_commit", "gw.after_commit"].into_iter().zip(events.chunks(20)) {
-        let mut dying = scene.gateway(&format!("{point}:3"), None).await?;
+        let mut dying = scene.gateway(&format!("{point}:3"), Vec::new()).await?;
         let patience = Duration::from_secs(5);
         join_all(events.iter().map(|event| scene.deliver(&dying.url, event, patience))).await;
         for event in events {
@@ -87,7 +87,7 @@ async fn gateway_dies(scene: &Scene) -> anyhow::Result<Fired> {
             }
         }
         dying.program.dies(BUDGET).await?;
-        let gateway = scene.gateway("", None).await?;
+        let gateway = scene.gateway("", Vec::new()).await?;
         for event in events {
             scene.deliver_at_last(&gateway.url, event).await?;
         }
@@ -97,7 +97,7 @@ async fn gateway_dies(scene: &Scene) -> anyhow::Result<Fired> {
 }
 
 async fn gateway_is_stopped(scene: &Scene) -> anyhow::Result<Fired> {
-    let mut gateway = scene.gateway("", None).await?;
+    let mut gateway = scene.gateway("", Vec::new()).await?;
     let accounts = scene.accounts(200).await?;
     let events: Vec<_> = accounts.iter().map(|account| Event::new(account.to_string(), *account)).collect();
     let deliveries = join_all(events.iter().map(|event| scene.deliver(&gateway.url, event, PATIENCE)));
@@ -109,7 +109,7 @@ async fn gateway_is_stopped(scene: &Scene) -> anyhow::Result<Fired> {
     stopped?;
     let status = gateway.program.ends(BUDGET).await?;
     ensure!(status.code() == Some(0), "it ended with {status}");
-    let heir = scene.gateway("", None).await?;
+    let heir = scene.gateway("", Vec::new()).await?;
     for event in &events {
         scene.deliver_at_last(&heir.url, event).await?;
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use nix::sys::signal::Signal;
-use testkit::proxy::Mode;
 
 use super::{FAULT, Fault, Fired, SMOKE};
 use crate::chaos::scene::{BUDGET, LEASE, QUEUE, Scene, Worker, command};
@@ -163,30 +162,20 @@ async fn zombie(scene: &Scene) -> anyhow::Result<Fired> {
     Ok(Fired(fired))
 }
 
-/// What a worker has sent before it lost its lease is on its way for so long that its heir has begun meanwhile.
+/// Asleep with its word on its lips: it wakes when its heir is in the middle of the same work, and says it.
 async fn late_settlement(scene: &Scene) -> anyhow::Result<Fired> {
-    let proxy = scene.proxy().await?;
-    let lease = 2 * LEASE;
-    let url = Some(scene.url_through(&proxy, "spillway_worker")?);
-    let _late = scene.worker(&Worker { lease, url, ..Worker::default() })?;
-    // Dead letters are written one by one: now it has connections for whatever it will have to say.
-    let rejected: Vec<_> = (0..8).map(|_| scene.job(Act::Reject)).collect();
-    scene.submit(&rejected).await?;
-    scene.drains().await?;
-    let jobs: Vec<_> = (0..4).map(|_| scene.job(Act::SleepMs(1600))).collect();
+    let jobs: Vec<_> = (0..4).map(|_| scene.job(Act::SleepMs(1500))).collect();
     scene.submit(&jobs).await?;
-    scene.claims(4).await?;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    // It ends after 1.6 s; its lease, and its heir's begin, are at 4 s; its word comes at 4.8 s; the heir ends at 5.6 s.
-    proxy.set(Mode::Delay(Duration::from_millis(3200)));
-    let _heir = scene.worker(&Worker { lease, ..Worker::default() })?;
+    let point = "wk.before_archive";
+    let mut late = scene.worker(&Worker::dying("wk.before_archive:1:stop"))?;
+    scene.until("it is asleep", async || Ok(scene.has_fired(point))).await?;
+    let _heir = scene.worker(&Worker::default())?;
     let again = format!("pgmq.q_{QUEUE} where read_ct > 1");
     scene.until("another one has them", async || Ok(scene.count(&again).await? >= 4)).await?;
+    late.signal(Signal::SIGCONT)?;
     scene.drains().await?;
-    // The heir's own calls, which a settlement without a fence would have made come after the end.
-    scene.until("the heir has ended", async || Ok(scene.effects.calls().len() >= 8)).await?;
-    proxy.set(Mode::Pass);
-    Ok(Fired(proxy.fired().delayed > 0))
+    let fired = late.ended()?.is_none();
+    Ok(Fired(fired))
 }
 
 /// Ended by its deadline, and charged.
