@@ -3,6 +3,8 @@
 //! This builds programs with crash points, apart from those that `up` starts, and starts a Postgres as the tests do; the
 //! faults are made and judged by `lab chaos`.
 
+pub(crate) mod results;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -14,7 +16,7 @@ use crate::rig::{EVERY, Profile};
 use crate::terminal::say;
 use crate::test::Servers;
 use crate::workspace::{self, Metadata};
-use crate::{command, rig};
+use crate::{command, postgres, rig};
 
 /// Whose programs are built with crash points.
 const PACKAGES: [&str; 4] = ["gateway", "webhook-worker", "spillway", "tests"];
@@ -64,15 +66,31 @@ impl Args {
     fn of(name: &str) -> Self {
         Self { name: name.to_owned(), seed: None, tier: None, minutes: None, json: None, lab: Vec::new() }
     }
+
+    /// Everything, which is a result to be kept.
+    fn is_whole(&self) -> bool {
+        self.name == EVERY && matches!(self.tier, None | Some(Tier::Full))
+    }
 }
 
 pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
     let _lock = home.lock_bench()?;
     build(home)?;
     let servers = Servers::start(home)?;
+    let own = home.chaos_report();
+    postgres::remove(&own)?;
     let mut lab = lab(home, args);
-    servers.tell(&mut lab);
-    Ok(ExitCode::from(command::exit_code(command::status(&mut lab)?)))
+    servers.tell(lab.arg("--json").arg(&own));
+    let status = command::status(&mut lab)?;
+    if let Some(report) = rig::read_raw(&own)? {
+        if let Some(file) = &args.json {
+            fs::copy(&own, file).with_context(|| format!("writing {}", file.display()))?;
+        }
+        if args.is_whole() {
+            results::keep(home, &report)?;
+        }
+    }
+    Ok(ExitCode::from(command::exit_code(status)))
 }
 
 /// The smoke tier, for `cargo xtask test`.
@@ -96,9 +114,6 @@ fn lab(home: &Home, args: &Args) -> Command {
     }
     if let Some(minutes) = args.minutes {
         lab.args(["--minutes", &minutes.to_string()]);
-    }
-    if let Some(file) = &args.json {
-        lab.arg("--json").arg(file);
     }
     lab.args(&args.lab);
     lab
@@ -174,20 +189,8 @@ mod tests {
     fn what_was_asked_for_reaches_lab() {
         assert_eq!(arguments(&[]), ["chaos", "all"]);
         assert_eq!(
-            arguments(&[
-                "F07",
-                "--seed",
-                "7",
-                "--tier",
-                "soak",
-                "--minutes",
-                "5",
-                "--json",
-                "f",
-                "--",
-                "--x"
-            ]),
-            ["chaos", "F07", "--seed", "7", "--tier", "soak", "--minutes", "5", "--json", "f", "--x"]
+            arguments(&["F07", "--seed", "7", "--tier", "soak", "--minutes", "5", "--", "--x"]),
+            ["chaos", "F07", "--seed", "7", "--tier", "soak", "--minutes", "5", "--x"]
         );
     }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 
+use crate::chaos::results;
 use crate::home::Home;
 use crate::terminal::say;
 use crate::workspace::{self, Metadata};
@@ -36,6 +37,8 @@ enum Step {
     Sql,
     /// Contract, .env.example and metric table agree
     Stage,
+    /// The newest whole run of chaos held and is not too old
+    Chaos,
 }
 
 pub(crate) fn run(home: &Home, args: &Args) -> anyhow::Result<ExitCode> {
@@ -68,6 +71,7 @@ impl Step {
                 home,
                 &["run", "--quiet", "--locked", "-p", "tests", "--bin", "lab", "--", "stage-check"],
             ),
+            Self::Chaos => results::check(home),
         }
     }
 }

@@ -72,6 +72,11 @@ impl Home {
         self.folder().join("chaos/bin")
     }
 
+    /// What the last run of chaos came to.
+    pub(crate) fn chaos_report(&self) -> PathBuf {
+        self.folder().join("chaos/report.json")
+    }
+
     pub(crate) fn bench_lock(&self) -> PathBuf {
         self.bench().join("lock")
     }

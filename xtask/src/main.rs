@@ -7,6 +7,7 @@ mod bench;
 mod chaos;
 mod check;
 mod command;
+mod date;
 mod down;
 mod env_file;
 mod home;

@@ -19,6 +19,7 @@ use crate::up::services;
 use crate::{command, private_file, random, workspace};
 
 pub(crate) use header::Header;
+pub(crate) use machine::Machine;
 pub(crate) use platform::Platform;
 
 /// Packages built beside the services: the operator's CLI, which migrates, and the program that measures.

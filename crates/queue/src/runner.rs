@@ -150,11 +150,14 @@ impl<H: Handler> Runner<H> {
         let pulse = self.health.pulse("claims", Duration::from_mins(1).max(4 * poll));
         let (mut search, mut suspects) = (Search::default(), Suspects::default());
         let (mut pause, mut is_full, mut ahead) = (Pause::None, false, None);
+        // Messages wait for keys that runs of this process may hold.
+        let mut has_line = false;
         loop {
             let Claiming { sent, slots, claims } = if let Some(claiming) = ahead.take() {
                 claiming
             } else {
-                if stop.run_until_cancelled(pause.over(call)).await.is_none() {
+                let over = pause.over(call, has_line.then_some(&mut *runs));
+                if stop.run_until_cancelled(over).await.is_none() {
                     break;
                 }
                 let free = free(machine, if is_full { machine.share() } else { 1 }, &pulse);
@@ -174,6 +177,8 @@ impl<H: Handler> Runner<H> {
                 Ok(claims) => {
                     search.note(&claims, Instant::now());
                     is_full = claims.messages.len() == limit;
+                    has_line =
+                        claims.parked > 0 || has_line && !(claims.messages.is_empty() && runs.is_empty());
                     let next = Pause::after(&claims, poll);
                     let is_all = claims.messages.len() < limit && claims.parked == 0;
                     let (others, kept) =
@@ -317,10 +322,23 @@ impl Pause {
         Self::Trouble(jittered((last * 2).clamp(Duration::from_millis(250), LONGEST_PAUSE)))
     }
 
-    async fn over(&self, call: &Notify) {
+    /// The end of a run counts as a call where `line` names the runs: it may have given a key to somebody who waits.
+    async fn over(&self, call: &Notify, line: Option<&mut JoinSet<Outcome>>) {
         match self {
             Self::None => {}
-            Self::Idle(pause) => drop(tokio::time::timeout(*pause, call.notified()).await),
+            Self::Idle(pause) => {
+                let ended = async {
+                    match line {
+                        Some(runs) if !runs.is_empty() => drop(runs.join_next().await),
+                        _ => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = call.notified() => {}
+                    () = ended => {}
+                    () = tokio::time::sleep(*pause) => {}
+                }
+            }
             Self::Trouble(pause) => tokio::time::sleep(*pause).await,
         }
     }

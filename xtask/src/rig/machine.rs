@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::command;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// The commit, with `-dirty` behind it where the checkout holds more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) commit: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn of(root: &Path) -> Self {
+    pub(crate) fn of(root: &Path) -> Self {
         let mut describe = Command::new("git");
         describe.args(["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]).current_dir(root);
         Self {

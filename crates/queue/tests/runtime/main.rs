@@ -675,6 +675,25 @@ async fn a_call_starts_an_idle_worker_at_once() {
 }
 
 #[tokio::test]
+async fn a_line_for_a_key_moves_as_runs_end_and_waits_for_no_poll() {
+    let bench = Bench::new().await;
+    let one_at_a_time =
+        "create or replace function spillway.limits_of(workload text, payload jsonb) returns jsonb
+        language sql immutable parallel safe as $$ select '{\"the only key\": 1}'::jsonb $$";
+    bench.database.execute(one_at_a_time).await;
+    let mut line = Vec::new();
+    for _ in 0..20 {
+        line.push(bench.send(Act::Succeed).await);
+    }
+    let runner = bench.run(|options| options.poll = Duration::from_hours(1));
+
+    for command in line {
+        bench.becomes(command, "succeeded").await;
+    }
+    ended(runner).await;
+}
+
+#[tokio::test]
 async fn an_idle_worker_is_there_when_a_delayed_message_is_due() {
     let bench = Bench::new().await;
     let mut later = bench.command(Work::KIND, Work::VERSION, json!({ "act": Act::Succeed }));

@@ -82,7 +82,7 @@ async fn rows_read(scene: &Scene) -> anyhow::Result<i64> {
 
 /// What waits for a key is looked at once: claims of free work don't walk the line.
 async fn long_line(scene: &Scene) -> anyhow::Result<Fired> {
-    const LINE: usize = 3000;
+    const LINE: usize = 1000;
     scene.cap_groups().await;
     let holders = grouped(scene, 1, usize::try_from(CAP)?, &Act::SleepMs(15_000));
     let held = scene.submit(&holders).await?;
@@ -108,5 +108,8 @@ async fn long_line(scene: &Scene) -> anyhow::Result<Fired> {
         let _ = store::command::cancel(scene.pool(), *id).await;
     }
     scene.drains().await?;
+    scene
+        .until("the line is worked off", async || Ok(scene.count("spillway.limit_wait").await? == 0))
+        .await?;
     Ok(Fired(true))
 }

@@ -171,7 +171,7 @@ async fn late_settlement(scene: &Scene) -> anyhow::Result<Fired> {
     scene.until("it is asleep", async || Ok(scene.has_fired(point))).await?;
     let _heir = scene.worker(&Worker::default())?;
     let again = format!("pgmq.q_{QUEUE} where read_ct > 1");
-    scene.until("another one has them", async || Ok(scene.count(&again).await? >= 4)).await?;
+    scene.until("another one has what it holds", async || Ok(scene.count(&again).await? >= 1)).await?;
     late.signal(Signal::SIGCONT)?;
     scene.drains().await?;
     let fired = late.ended()?.is_none();
