@@ -12,6 +12,8 @@ pub(super) struct Control {
     pub(super) lacks: Lack,
     /// The fault that shows it.
     pub(super) fault: &'static str,
+    /// What is then said to have broken; anything else would be another mistake.
+    pub(super) breaks: &'static str,
     pub(super) tier: Tier,
 }
 
@@ -25,7 +27,13 @@ const fn patch(sql: &'static str) -> Lack {
 
 /// All of them.
 pub(super) const ALL: &[Control] = &[
-    Control { name: "fence", lacks: patch(include_str!("lacks/fence.sql")), fault: "F11", tier: Tier::Smoke },
+    Control {
+        name: "fence",
+        lacks: patch(include_str!("lacks/fence.sql")),
+        fault: "F11",
+        breaks: "whose holder made no call",
+        tier: Tier::Smoke,
+    },
     Control {
         name: "one_dead_letter_transaction",
         lacks: Lack {
@@ -33,32 +41,49 @@ pub(super) const ALL: &[Control] = &[
             patch: Some(include_str!("lacks/one_dead_letter_transaction.sql")),
         },
         fault: "F07",
+        breaks: "every job has ended",
         tier: Tier::Smoke,
     },
-    Control { name: "release_check", lacks: guard("release_check"), fault: "F24", tier: Tier::Full },
+    Control {
+        name: "release_check",
+        lacks: guard("release_check"),
+        fault: "F24",
+        breaks: "were left open",
+        tier: Tier::Full,
+    },
     Control {
         name: "crash_apart",
         lacks: patch(include_str!("lacks/crash_apart.sql")),
         fault: "F17",
+        breaks: "counted as an attempt",
         tier: Tier::Full,
     },
     Control {
         name: "parked_apart",
         lacks: patch(include_str!("lacks/parked_apart.sql")),
         fault: "F37",
+        breaks: "claims read",
         tier: Tier::Full,
     },
     Control {
         name: "sorted_batches",
         lacks: Lack { guard: Some("sorted_batches"), patch: Some(include_str!("lacks/sorted_batches.sql")) },
         fault: "F34",
+        breaks: "waited in a circle",
         tier: Tier::Full,
     },
     Control {
         name: "one_release",
         lacks: patch(include_str!("lacks/one_release.sql")),
         fault: "F74",
+        breaks: "calls at once",
         tier: Tier::Smoke,
     },
-    Control { name: "commit_first", lacks: guard("commit_first"), fault: "F58", tier: Tier::Smoke },
+    Control {
+        name: "commit_first",
+        lacks: guard("commit_first"),
+        fault: "F58",
+        breaks: "was promised and is not there",
+        tier: Tier::Smoke,
+    },
 ];

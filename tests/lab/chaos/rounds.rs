@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use super::catalogue::{self, Chosen};
 use super::checker::{self, Verdict};
@@ -24,6 +24,8 @@ struct Round {
     fired: Fired,
     verdict: anyhow::Result<Verdict>,
     seconds: f64,
+    /// Points and guards that processes said they acted at.
+    acted: String,
     logs: String,
 }
 
@@ -37,17 +39,18 @@ pub(super) async fn all(chosen: Chosen, seed: u64) -> anyhow::Result<Report> {
         .collect()
         .await;
     let mut controls: Vec<_> = stream::iter(chosen.controls)
-        .map(|control| async move { (control, control_round(control, seed).await) })
+        .map(|control| control_round(control, seed))
         .buffer_unordered(TOGETHER)
-        .collect()
-        .await;
+        .inspect_ok(|report| say(&format!("without {}: {}", report.name, report.detail)))
+        .try_collect()
+        .await?;
     for fault in alone {
         let round = round(fault, seed, Lack::default()).await;
         tell(fault.id, &round);
         rounds.push((fault, round));
     }
     rounds.sort_by_key(|(fault, _)| fault.id);
-    controls.sort_by_key(|(control, _)| control.name);
+    controls.sort_by_key(|report| report.name);
     let verdicts = rounds.iter().filter_map(|(_, round)| round.verdict.as_ref().ok());
     let sum = verdicts.fold(Verdict { planned: 0, kept: 0 }, |sum, verdict| Verdict {
         planned: sum.planned + verdict.planned,
@@ -56,10 +59,7 @@ pub(super) async fn all(chosen: Chosen, seed: u64) -> anyhow::Result<Report> {
     Ok(Report {
         seed,
         faults: rounds.into_iter().map(|(fault, round)| fault_report(fault, &round)).collect(),
-        controls: controls
-            .into_iter()
-            .map(|(control, seen)| seen.map(|seen| control_report(control, seen)))
-            .collect::<anyhow::Result<_>>()?,
+        controls,
         operations_ok_ratio: sum.ratio(),
     })
 }
@@ -103,8 +103,8 @@ async fn round(fault: &Fault, seed: u64, lacks: Lack) -> Round {
     let scene = match Scene::new(seed, lacks).await {
         Ok(scene) => scene,
         Err(error) => {
-            let (fired, logs) = (Fired(false), String::new());
-            return Round { fired, verdict: Err(error), seconds: 0.0, logs };
+            let (acted, logs) = (String::new(), String::new());
+            return Round { fired: Fired(false), verdict: Err(error), seconds: 0.0, acted, logs };
         }
     };
     let struck = AssertUnwindSafe(async {
@@ -122,17 +122,25 @@ async fn round(fault: &Fault, seed: u64, lacks: Lack) -> Round {
         ensure!(fired.0, "the fault never happened");
         Ok(verdict)
     });
+    let acted = scene.fired();
     let logs = if verdict.is_err() { scene.logs() } else { String::new() };
     // Its database waits for logins that other scenes are in the middle of: this thread has to go on with them.
     let _ = tokio::task::spawn_blocking(move || drop(scene)).await;
-    Round { fired, verdict, seconds: began.elapsed().as_secs_f64(), logs }
+    Round { fired, verdict, seconds: began.elapsed().as_secs_f64(), acted, logs }
 }
 
-/// What was seen of a missing guard; nothing where all held without it.
-async fn control_round(control: &Control, seed: u64) -> anyhow::Result<Option<String>> {
+/// What became of a fault without the guard that should have held.
+async fn control_round(control: &Control, seed: u64) -> anyhow::Result<ControlReport> {
     let fault = catalogue::fault(control.fault)?;
     let round = round(fault, seed, control.lacks).await;
-    Ok(round.verdict.err().map(|error| format!("{error:#}")))
+    let detail = match &round.verdict {
+        Ok(_) => "all held without it".to_owned(),
+        Err(error) => format!("{error:#}"),
+    };
+    let is_missed = control.lacks.guard.is_none_or(|guard| round.acted.contains(guard));
+    let detail = if is_missed { detail } else { format!("no process was without it; {detail}") };
+    let caught = is_missed && round.verdict.is_err() && detail.contains(control.breaks);
+    Ok(ControlReport { name: control.name, caught, detail })
 }
 
 fn said(panic: &(dyn std::any::Any + Send)) -> String {
@@ -149,10 +157,6 @@ fn fault_report(fault: &Fault, round: &Round) -> FaultReport {
         seconds: (round.seconds * 10.0).round() / 10.0,
         detail: round.verdict.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default(),
     }
-}
-
-fn control_report(control: &Control, seen: Option<String>) -> ControlReport {
-    ControlReport { name: control.name, caught: seen.is_some(), detail: seen.unwrap_or_default() }
 }
 
 /// Progress, and the logs where they are needed.

@@ -109,8 +109,9 @@ fn newest(folder: &Path) -> anyhow::Result<Option<(Day, PathBuf)>> {
     Ok(dated.max_by_key(|(day, _)| *day))
 }
 
-/// Nothing where the commit is not known here, or where the tree held more than it.
+/// Nothing where the commit is not known here.
 fn commits_since(root: &Path, commit: &str) -> Option<u64> {
+    let commit = commit.trim_end_matches("-dirty");
     let mut count = Command::new("git");
     count.args(["rev-list", "--count", &format!("{commit}..HEAD")]).current_dir(root);
     command::output(&mut count).ok()?.trim().parse().ok()
