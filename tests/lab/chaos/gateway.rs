@@ -57,6 +57,11 @@ impl Event {
         let body = event(&id, "ACCOUNT_HOLDINGS_UPDATED", USER, account).to_string();
         Self { id, body }
     }
+
+    /// The one event about each account.
+    pub(super) fn each(accounts: &[Uuid]) -> Vec<Self> {
+        accounts.iter().map(|account| Self::new(account.to_string(), *account)).collect()
+    }
 }
 
 impl Scene {
@@ -115,6 +120,14 @@ impl Scene {
             Ok(matches!(self.deliver(gateway, event, PATIENCE).await, Answer::Taken(_)))
         })
         .await
+    }
+
+    /// The same with many events, one after the other.
+    pub(super) async fn deliver_all(&self, gateway: &str, events: &[Event]) -> anyhow::Result<()> {
+        for event in events {
+            self.deliver_at_last(gateway, event).await?;
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use anyhow::ensure;
 use uuid::Uuid;
 
 use super::{FAULT, Fault, Fired, SMOKE};
+use crate::chaos::programs::Program;
 use crate::chaos::scene::{BUDGET, Scene, Worker};
 use crate::probe::Act;
 
@@ -45,20 +46,19 @@ async fn open_letter(scene: &Scene, command: Uuid, nth: i64) -> anyhow::Result<U
     Ok(id.parse()?)
 }
 
-fn replay(letter: Uuid) -> Vec<String> {
-    let mut arguments = vec!["dead-letters".to_owned(), "replay".to_owned(), letter.to_string()];
-    arguments.extend(AUTHOR.map(str::to_owned));
-    arguments
+/// An operator's program that replays it, and dies where it is told to.
+fn replay(scene: &Scene, letter: Uuid, crash: &str) -> anyhow::Result<Program> {
+    let letter = letter.to_string();
+    let arguments = [&["dead-letters", "replay", letter.as_str()], AUTHOR.as_slice()].concat();
+    scene.program("spillway", &arguments, Vec::new(), crash)
 }
 
 async fn replayed_by_many(scene: &Scene) -> anyhow::Result<Fired> {
     let _worker = scene.worker(&Worker::default())?;
     let letter = dead_letter(scene).await?;
-    let arguments = replay(letter);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut operators = Vec::new();
     for _ in 0..10 {
-        operators.push(scene.program("spillway", &arguments, Vec::new(), "")?);
+        operators.push(replay(scene, letter, "")?);
     }
     let mut won = 0;
     for operator in &mut operators {
@@ -73,13 +73,11 @@ async fn replayed_by_many(scene: &Scene) -> anyhow::Result<Fired> {
 async fn replay_dies(scene: &Scene) -> anyhow::Result<Fired> {
     let _worker = scene.worker(&Worker::default())?;
     let letter = dead_letter(scene).await?;
-    let arguments = replay(letter);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    scene.program("spillway", &arguments, Vec::new(), "replay.mid")?.dies(BUDGET).await?;
+    replay(scene, letter, "replay.mid")?.dies(BUDGET).await?;
     let open = format!("spillway.dead_letter where id = '{letter}' and state = 'open'");
     let replays = scene.count("spillway.replay").await?;
     ensure!(scene.count(&open).await? + replays == 1, "neither a dead letter nor a replay, or both");
-    let again = scene.program("spillway", &arguments, Vec::new(), "")?.ends(BUDGET).await?;
+    let again = replay(scene, letter, "")?.ends(BUDGET).await?;
     ensure!(again.success() == (replays == 0), "the second replay ended with {again}");
     scene.drains().await?;
     Ok(Fired(scene.has_fired("replay.mid")))
@@ -91,9 +89,7 @@ async fn dies_again(scene: &Scene) -> anyhow::Result<Fired> {
     let ids = scene.submit(&[scene.job(Act::Reject)]).await?;
     for nth in 1..=2 {
         let letter = open_letter(scene, ids[0], nth).await?;
-        let arguments = replay(letter);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let status = scene.program("spillway", &arguments, Vec::new(), "")?.ends(BUDGET).await?;
+        let status = replay(scene, letter, "")?.ends(BUDGET).await?;
         ensure!(status.success(), "replay {nth} ended with {status}");
     }
     open_letter(scene, ids[0], 3).await?;

@@ -95,7 +95,7 @@ async fn answers_are_lost(scene: &Scene) -> anyhow::Result<Fired> {
     let (at_door, at_work) = (scene.proxy().await?, scene.proxy().await?);
     let gateway = scene.gateway("", scene.gateway_through(&at_door)?).await?;
     let accounts = scene.accounts(20).await?;
-    let events: Vec<_> = accounts.iter().map(|account| Event::new(account.to_string(), *account)).collect();
+    let events = Event::each(&accounts);
     for (nth, event) in events.iter().enumerate() {
         if nth == 5 {
             at_door.lose_answer(["commit"]);
@@ -118,7 +118,7 @@ async fn senders_leave(scene: &Scene, slow: Duration) -> anyhow::Result<Fired> {
     own.push(("SANMOPIA_DATABASE_DEADLINE_MS", "1000".to_owned()));
     let gateway = scene.gateway("", own).await?;
     let accounts = scene.accounts(300).await?;
-    let events: Vec<_> = accounts.iter().map(|account| Event::new(account.to_string(), *account)).collect();
+    let events = Event::each(&accounts);
     let (early, events) = events.split_at(50);
     for taken in join_all(early.iter().map(|event| scene.deliver_at_last(&gateway.url, event))).await {
         taken?;
@@ -142,9 +142,7 @@ async fn senders_leave(scene: &Scene, slow: Duration) -> anyhow::Result<Fired> {
         and state_change < clock_timestamp() - interval '300 ms'";
     let open = scene.count(open).await?;
     ensure!(open == 0, "{open} transactions were left open");
-    for event in events {
-        scene.deliver_at_last(&gateway.url, event).await?;
-    }
+    scene.deliver_all(&gateway.url, events).await?;
     Ok(Fired(left > 50))
 }
 
@@ -155,12 +153,8 @@ async fn sessions_end(scene: &Scene) -> anyhow::Result<Fired> {
     let jobs: Vec<_> = (0..200).map(|_| scene.job(Act::SleepMs(50))).collect();
     scene.submit(&jobs).await?;
     let _workers = [scene.worker(&Worker::default())?, scene.worker(&Worker::default())?];
-    let deliveries = async {
-        for account in &accounts {
-            scene.deliver_at_last(&gateway.url, &Event::new(account.to_string(), *account)).await?;
-        }
-        anyhow::Ok(())
-    };
+    let events = Event::each(&accounts);
+    let deliveries = scene.deliver_all(&gateway.url, &events);
     let ends = async {
         let mut ended = 0;
         for _ in 0..10 {
@@ -186,15 +180,12 @@ async fn silence(scene: &Scene) -> anyhow::Result<Fired> {
     let mut worker = scene.worker(&Worker { url, ..Worker::default() })?;
     scene.claims(4).await?;
     proxy.set(Mode::BlackHole);
-    let answer = scene
-        .deliver(&gateway.url, &Event::new(accounts[0].to_string(), accounts[0]), Duration::from_secs(30))
-        .await;
+    let events = Event::each(&accounts);
+    let answer = scene.deliver(&gateway.url, &events[0], Duration::from_secs(30)).await;
     ensure!(answer == Answer::Refused(503), "in silence the gateway answered {answer:?}");
     tokio::time::sleep(Duration::from_secs(8)).await;
     proxy.set(Mode::Pass);
-    for account in &accounts {
-        scene.deliver_at_last(&gateway.url, &Event::new(account.to_string(), *account)).await?;
-    }
+    scene.deliver_all(&gateway.url, &events).await?;
     scene.drains().await?;
     ensure!(worker.ended()?.is_none(), "the worker ended");
     Ok(Fired(proxy.fired().swallowed > 0))
@@ -219,12 +210,8 @@ async fn crashes(scene: &Scene) -> anyhow::Result<Fired> {
     let jobs: Vec<_> = (0..300).map(|_| scene.job(Act::SleepMs(20))).collect();
     scene.submit(&jobs).await?;
     let _workers = [scene.worker(&Worker::default())?, scene.worker(&Worker::default())?];
-    let deliveries = async {
-        for account in &accounts {
-            scene.deliver_at_last(&gateway.url, &Event::new(account.to_string(), *account)).await?;
-        }
-        anyhow::Ok(())
-    };
+    let events = Event::each(&accounts);
+    let deliveries = scene.deliver_all(&gateway.url, &events);
     let strikes = async {
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -244,7 +231,7 @@ async fn crashes(scene: &Scene) -> anyhow::Result<Fired> {
 async fn power_cut(scene: &Scene) -> anyhow::Result<Fired> {
     let mut gateway = scene.gateway("", Vec::new()).await?;
     let accounts = scene.accounts(50).await?;
-    let events: Vec<_> = accounts.iter().map(|account| Event::new(account.to_string(), *account)).collect();
+    let events = Event::each(&accounts);
     let jobs: Vec<_> = (0..100).map(|_| scene.job(Act::SleepMs(200))).collect();
     scene.submit(&jobs).await?;
     let mut worker = scene.worker(&Worker { concurrency: 20, ..Worker::default() })?;
@@ -263,9 +250,7 @@ async fn power_cut(scene: &Scene) -> anyhow::Result<Fired> {
     let gateway = scene.gateway("", Vec::new()).await?;
     scene.answers().await?;
     let _worker = scene.worker(&Worker { concurrency: 20, ..Worker::default() })?;
-    for event in &events {
-        scene.deliver_at_last(&gateway.url, event).await?;
-    }
+    scene.deliver_all(&gateway.url, &events).await?;
     scene.drains().await?;
     Ok(Fired(true))
 }
@@ -288,13 +273,11 @@ async fn tables_locked(scene: &Scene) -> anyhow::Result<Fired> {
     let mut worker = scene.worker(&Worker::default())?;
     scene.claims(4).await?;
     let holder = scene.database.session("begin; lock table spillway.command in exclusive mode").await;
-    let event = Event::new(accounts[0].to_string(), accounts[0]);
-    let answer = scene.deliver(&gateway.url, &event, Duration::from_secs(30)).await;
+    let events = Event::each(&accounts);
+    let answer = scene.deliver(&gateway.url, &events[0], Duration::from_secs(30)).await;
     ensure!(answer == Answer::Refused(503), "behind a lock the gateway answered {answer:?}");
     drop(holder);
-    for account in &accounts {
-        scene.deliver_at_last(&gateway.url, &Event::new(account.to_string(), *account)).await?;
-    }
+    scene.deliver_all(&gateway.url, &events).await?;
     scene.drains().await?;
     ensure!(worker.ended()?.is_none(), "the worker ended");
     Ok(Fired(true))
@@ -315,13 +298,11 @@ async fn read_only(scene: &Scene) -> anyhow::Result<Fired> {
             Ok(scene.http.get(&ready).send().await?.status() == 503)
         })
         .await?;
-    let event = Event::new(accounts[0].to_string(), accounts[0]);
-    let answer = scene.deliver(&gateway.url, &event, Duration::from_secs(30)).await;
+    let events = Event::each(&accounts);
+    let answer = scene.deliver(&gateway.url, &events[0], Duration::from_secs(30)).await;
     ensure!(answer == Answer::Refused(503), "without writes the gateway answered {answer:?}");
     scene.set_read_only(false).await?;
-    for account in &accounts {
-        scene.deliver_at_last(&gateway.url, &Event::new(account.to_string(), *account)).await?;
-    }
+    scene.deliver_all(&gateway.url, &events).await?;
     scene.drains().await?;
     ensure!(worker.ended()?.is_none(), "the worker ended");
     Ok(Fired(true))

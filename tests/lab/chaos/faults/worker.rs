@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::{FAULT, Fault, Fired, SMOKE};
 use crate::chaos::scene::{BUDGET, LEASE, QUEUE, Scene, Worker, command};
-use crate::probe::Act;
+use crate::probe::{Act, Probe};
 
 pub(super) const ALL: &[Fault] = &[
     Fault {
@@ -94,9 +94,14 @@ pub(super) const ALL: &[Fault] = &[
     },
 ];
 
-/// Twenty jobs; the first worker dies at a point, the second ends what is left.
+/// Twenty jobs, and a worker that dies at a point.
 async fn dies_at(scene: &Scene, point: &'static str) -> anyhow::Result<Fired> {
-    scene.submit(&scene.plain(20)).await?;
+    dies_with(scene, point, &scene.plain(20)).await
+}
+
+/// The first worker dies at a point, the second ends what is left.
+async fn dies_with(scene: &Scene, point: &'static str, jobs: &[Probe]) -> anyhow::Result<Fired> {
+    scene.submit(jobs).await?;
     let mut dying = scene.worker(&Worker::dying(point))?;
     dying.dies(BUDGET).await?;
     let _heir = scene.worker(&Worker::default())?;
@@ -117,12 +122,7 @@ async fn dies_after_the_effect(scene: &Scene) -> anyhow::Result<Fired> {
 async fn dies_while_it_gives_up(scene: &Scene, point: &'static str, act: Act) -> anyhow::Result<Fired> {
     let mut jobs = scene.plain(10);
     jobs.push(scene.job(act));
-    scene.submit(&jobs).await?;
-    let mut dying = scene.worker(&Worker::dying(point))?;
-    dying.dies(BUDGET).await?;
-    let _heir = scene.worker(&Worker::default())?;
-    scene.drains().await?;
-    Ok(Fired(scene.has_fired(point)))
+    dies_with(scene, point, &jobs).await
 }
 
 /// Three workers with all of their places taken.
